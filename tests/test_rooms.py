@@ -45,6 +45,7 @@ _SPANNING = frozenset(
         "maintain/orphans/leftovers_of_kills",
         "maintain/orphans/random_histories",
         "options/option_readers",
+        "expressions/conditions_beside_spark",
         "predicate/expressions_against_spark",
         "predicate/predicate_against_spark",
         "read/changelog_states",

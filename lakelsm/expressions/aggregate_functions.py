@@ -241,6 +241,8 @@ RANKS: Mapping[str, DataType] = {
     "percent_rank": DOUBLE,
     "cume_dist": DOUBLE,
 }
+#: Window functions with arguments that are not aggregates.
+NEIGHBOURS = ("lag", "lead", "ntile", "nth_value", "first_value", "last_value", "first", "last")
 
 
 def neighbour(name: str, arguments: Sequence[Expression]) -> AggregateCall | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.expressions.aggregate_functions import AGGREGATES, RANKS, AggregateCall, neighbour
+from lakelsm.expressions.aggregate_functions import AGGREGATES, NEIGHBOURS, RANKS, AggregateCall, neighbour
 from lakelsm.expressions.collection_functions import COLLECTION_FUNCTIONS, struct_of
 from lakelsm.expressions.decimal_arithmetic import BIGINT
 from lakelsm.expressions.duckdb_casts import TIMESTAMP, TIMESTAMP_LTZ, DuckExpression, alike, cast, text_of
@@ -32,10 +32,12 @@ _CURRENT = {
 #: Functions of `call` itself.
 _OTHERS = frozenset(
     [
-        "coalesce", "concat", "decode", "grouping", "grouping_id", "if", "iff", "ifnull", "isnotnull", "isnull",
+        "coalesce", "concat", "decode", "grouping", "grouping_id", "if", "ifnull", "isnotnull", "isnull",
         "nullif", "nvl", "nvl2", "struct", "substr", "substring",
     ]
 )  # fmt: skip
+#: All functions that are evaluated; docs/sql.md lists them.
+FUNCTION_NAMES = frozenset([*_FUNCTIONS, *_OTHERS, *_CURRENT, *AGGREGATES, *RANKS, *NEIGHBOURS, "mod", "trim"])
 #: The length of a substring without one, in Spark.
 _MAX_INT = 2147483647
 
@@ -58,11 +60,13 @@ def call(binder: ExpressionBinder, node: Node) -> Expression | None:
         found = alike(arguments)
         if not found:
             return None
+        if all(each.type == NULL_TYPE for each in arguments):
+            return Value(NULL_TYPE, None)
         return DuckExpression(found[0].type, f"coalesce({', '.join(map(text_of, found))})")
     if name == "nullif" and len(arguments) == 2:
         equal = compared("=", *arguments)
         return None if equal is None else chosen([text_of(equal)], [Value(NULL_TYPE, None), arguments[0]])
-    if name in ("if", "iff") and len(arguments) == 3:
+    if name == "if" and len(arguments) == 3:
         return chosen([binder.condition(node.expressions[0])], arguments[1:])
     if name == "concat":
         return concatenated(arguments)

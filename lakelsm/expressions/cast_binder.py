@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from lakelsm.expressions.decimal_arithmetic import with_value
-from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
+from lakelsm.expressions.duckdb_casts import DuckExpression, cast, computed, text_of
 from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node
 from lakelsm.predicate.expression import NULL_TYPE, STRING, Expression
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType, parse_type
@@ -34,7 +34,8 @@ def cast_to(binder: ExpressionBinder, node: Node) -> Expression | None:
         return None
     is_try = isinstance(node, exp.TryCast) and node.args.get("safe")
     if not is_try or child.type == NULL_TYPE:
-        return cast(child, target)
+        found = cast(child, target)
+        return None if found is None else computed(found)
     if child.type == STRING and target.root not in INTEGER_ROOTS:
         return None  # Spark casts more texts than `cast`.
     # An error of the child is an error.

@@ -10,23 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.expressions.duckdb_types import expression_type
 from lakelsm.expressions.row_queries import values_of
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.predicate.evaluation import Rows, outcomes
 from lakelsm.predicate.expression import reduced
 from lakelsm.predicate.predicate import In
 from lakelsm.predicate.shown_text import shown_condition
-from lakelsm.types import (
-    ArrayType,
-    AtomicType,
-    DataField,
-    DataType,
-    MapType,
-    MultisetType,
-    RowType,
-    contiguous,
-    to_arrow,
-)
+from lakelsm.types import AtomicType, DataField, DataType, contiguous, to_arrow
 
 
 @dataclass(frozen=True)
@@ -85,19 +76,11 @@ def _array(values: Sequence[Any], kind: DataType) -> pa.Array:
 
 
 def evaluated_type(kind: DataType) -> DataType:
-    """Return the type that a column's type has for evaluators: that of expressions, in nested types too.
+    """Return the type of a column for evaluators: times have at most microseconds, as in other conditions."""
+    return expression_type(kind, _with_micros)
 
-    Times have at most microseconds, as in other conditions.
-    """
-    if isinstance(kind, ArrayType):
-        return ArrayType(evaluated_type(kind.element))
-    if isinstance(kind, MapType):
-        return MapType(evaluated_type(kind.key), evaluated_type(kind.value))
-    if isinstance(kind, MultisetType):
-        return MultisetType(evaluated_type(kind.element))
-    if isinstance(kind, RowType):
-        fields = (DataField(each.id, each.name, evaluated_type(each.type)) for each in kind.fields)
-        return RowType(tuple(fields))
+
+def _with_micros(kind: DataType) -> DataType:
     found = reduced(kind)
     if isinstance(found, AtomicType) and found.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return AtomicType(found.root, precision=6)

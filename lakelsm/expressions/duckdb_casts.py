@@ -19,15 +19,21 @@ _FLOATS = ("FLOAT", "DOUBLE")
 TIMESTAMP, TIMESTAMP_LTZ = (AtomicType(root, precision=6) for root in ("TIMESTAMP", "TIMESTAMP_LTZ"))
 #: Decimal digits that a DOUBLE holds exactly.
 _EXACT_DIGITS = 15
-#: Texts that cast to a type on both engines; others are an error here.
+_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)"
+_FLOAT = rf"{_NUMBER}([eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)|(?i:nan)"
+_DAY = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+#: Texts that cast to a type on both engines, without the spaces around them; others are an error here.
 _TEXTS = {
-    **dict.fromkeys(INTEGER_ROOTS, r"[\x00-\x20]*[+-]?[0-9]+[\x00-\x20]*"),
-    "DOUBLE": r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?",
-    "DECIMAL": r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)",
-    "DATE": r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
-    "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?",
-    "BOOLEAN": r"(?i)true|false",
+    **dict.fromkeys(INTEGER_ROOTS, r"[+-]?[0-9]+"),
+    **dict.fromkeys(_FLOATS, _FLOAT),
+    "DECIMAL": rf"{_NUMBER}([eE][+-]?[0-9]{{1,3}})?",
+    "DATE": rf"{_DAY}([ T](?s:.*))?",
+    "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?",
+    "BOOLEAN": r"(?i)t|true|y|yes|1",
 }
+_FALSE = r"(?i)f|false|n|no|0"
+#: What casts of texts trim.
+_SPACES = text_literal("".join(map(chr, range(33))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,12 @@ def cast(child: Expression, target: DataType) -> Expression | None:
         return None if time is None else DuckExpression(target, f"CAST({text_of(time)} AS TIMESTAMPTZ)")
     found = _cast_text(text, source, target)
     return None if found is None else DuckExpression(target, found)
+
+
+def computed(expression: Expression) -> Expression:
+    """Return a number that is not a literal: a literal has only its own digits in arithmetic with decimals."""
+    is_number_literal = isinstance(expression, Value) and expression.type.root in INTEGER_ROOTS
+    return DuckExpression(expression.type, text_of(expression)) if is_number_literal else expression
 
 
 def given_text(expression: Expression) -> str | None:
@@ -101,7 +113,7 @@ def _cast_text(text: str, source: DataType, target: DataType) -> str | None:
     if target.root == "VARCHAR":
         return _to_text(text, source, plain)
     if source.root == "VARCHAR":
-        return _from_text(text, target, plain)
+        return _from_text(text, target)
     if {source.root, target.root} <= {"DATE", "TIMESTAMP"}:
         if source.root == target.root and (source.precision or 0) > (target.precision or 0):
             return f"date_trunc('microsecond', {text})::TIMESTAMP"
@@ -114,10 +126,13 @@ def _number(text: str, source: AtomicType, target: AtomicType, plain: str) -> st
     if to_integer and source.root not in INTEGER_ROOTS:
         return f"CAST(trunc({text}) AS {type_text(target)})"
     if source.root in _FLOATS and target.root == "DECIMAL":
-        # Spark takes the shortest decimal text of the DOUBLE, of which Java 17 prints more than 15 digits otherwise.
+        # Spark takes the shortest decimal text of the DOUBLE, of which Java 17 prints more than 15 digits otherwise. NaN
+        # and infinity become NULL.
         double = f"CAST(CAST({text} AS DOUBLE) AS VARCHAR)"
-        return f"CAST({double} AS {type_text(target)})" if (target.precision or 0) <= _EXACT_DIGITS else None
+        found = f"CASE WHEN isfinite({text}) THEN CAST({double} AS {type_text(target)}) END"
+        return found if (target.precision or 0) <= _EXACT_DIGITS else None
     if source.root == "DECIMAL" and target.root in _FLOATS:
+        # DuckDB divides the digits by a power of ten, which is exact for few digits only.
         is_exact = target.root == "DOUBLE" and (source.precision or 0) <= _EXACT_DIGITS
         return plain if is_exact else f"CAST(CAST({text} AS VARCHAR) AS {type_text(target)})"
     return plain
@@ -131,17 +146,23 @@ def _to_text(text: str, source: AtomicType, plain: str) -> str | None:
     return None
 
 
-def _from_text(text: str, target: AtomicType, plain: str) -> str | None:
+def _from_text(text: str, target: AtomicType) -> str | None:
     pattern = _TEXTS.get(target.root)
     if pattern is None or (target.root == "TIMESTAMP" and (target.precision or 0) > 6):
         return None
-    matches = f"regexp_full_match({text}, {text_literal(pattern)})"
-    trimmed = plain.replace(text, f"trim({text}, {text_literal(_SPACES)})", 1) if target.root in INTEGER_ROOTS else plain
+    if target.root == "BOOLEAN":
+        found = f"WHEN {_matches(text, pattern)} THEN TRUE WHEN {_matches(text, _FALSE)} THEN FALSE"
+    else:
+        is_day = target.root == "DATE"
+        taken = f"regexp_extract({text}, {text_literal(_DAY)})" if is_day else f"trim({text}, {_SPACES})"
+        found = f"WHEN {_matches(text, pattern)} THEN CAST({taken} AS {type_text(target)})"
     wrong = failure(f"a text cannot be cast to {target.sql()}", target)
-    return f"CASE WHEN {text} IS NULL OR {matches} THEN {trimmed} ELSE {wrong} END"
+    return f"CASE WHEN {text} IS NULL THEN NULL {found} ELSE {wrong} END"
 
 
-_SPACES = "".join(map(chr, range(1, 33)))
+def _matches(text: str, pattern: str) -> str:
+    regex = rf"[\x00-\x20]*({pattern})[\x00-\x20]*"
+    return f"regexp_full_match({text}, {text_literal(regex)})"
 
 
 def failure(reason: str, kind: DataType) -> str:

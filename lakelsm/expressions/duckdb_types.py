@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.predicate.expression import NULL_TYPE, reduced
-from lakelsm.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType
+from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
 
 _PLAIN = {
     "BOOLEAN": "BOOLEAN",
@@ -21,6 +22,23 @@ _PLAIN = {
     "DATE": "DATE",
     "TIMESTAMP_LTZ": "TIMESTAMPTZ",
 }
+
+
+def expression_type(kind: DataType, atomic: Callable[[DataType], DataType] = reduced) -> DataType:
+    """Return the type that a column's type has in expressions, in nested types too; ``atomic`` has the atomic types.
+
+    So types that differ in lengths, the numbers of fields or NOT NULL are equal.
+    """
+    if isinstance(kind, ArrayType):
+        return ArrayType(expression_type(kind.element, atomic))
+    if isinstance(kind, MapType):
+        return MapType(expression_type(kind.key, atomic), expression_type(kind.value, atomic))
+    if isinstance(kind, MultisetType):
+        return MultisetType(expression_type(kind.element, atomic))
+    if isinstance(kind, RowType):
+        fields = (DataField(at, each.name, expression_type(each.type, atomic)) for at, each in enumerate(kind.fields))
+        return RowType(tuple(fields))
+    return atomic(kind)
 
 
 def type_text(kind: DataType) -> str:

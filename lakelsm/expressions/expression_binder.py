@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeAlias
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.expressions.duckdb_casts import DuckExpression, text_of
+from lakelsm.expressions.duckdb_casts import DuckExpression, computed, text_of
 from lakelsm.expressions.duckdb_types import text_literal
 from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.predicate.expression import (
@@ -34,7 +34,7 @@ from lakelsm.predicate.expression import (
 )
 from lakelsm.predicate.sqlglot_tree import is_plain
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX
-from lakelsm.types import INTEGER_BITS, AtomicType, DataType, RowType
+from lakelsm.types import INTEGER_BITS, ArrayType, AtomicType, DataType, RowType
 
 Node = Any  # An expression of sqlglot, whose base class has other names in other versions.
 #: Levels of an expression: each takes some of Python's stack.
@@ -175,7 +175,7 @@ class ExpressionBinder:
             scope = scope.parent
         lowered = names[0].lower()
         if len(names) == 1 and lowered in self.scope.aliases:
-            return self.scope.aliases[lowered]
+            return computed(self.scope.aliases[lowered])
         if len(names) == 1 and lowered in CURRENT_TIMES and not node.this.quoted:
             return self.bind(exp.Anonymous(this=lowered, expressions=[]))
         columns = {column.name for column in self.scope.columns}
@@ -201,7 +201,7 @@ class ExpressionBinder:
             if found:
                 bound = self._visible(scope, found[0], node)
                 for each in fields:
-                    bound = self._member(bound, each, node)
+                    bound = self.member(bound, each, node)
                 return bound
         return None
 
@@ -234,12 +234,16 @@ class ExpressionBinder:
             parent = parent.parent
         return False
 
-    def _member(self, row: Expression, name: str, node: Node) -> Expression:
-        if isinstance(row.type, RowType):
-            for each in row.type.fields:
-                if each.name.lower() == name.lower():
-                    sql = f"struct_extract({text_of(row)}, {text_literal(each.name)})"
+    def member(self, row: Expression, name: str, node: Node) -> Expression:
+        """Return a field of a row, or the array of this field of an array's rows."""
+        of_array = isinstance(row.type, ArrayType)
+        kind = row.type.element if isinstance(row.type, ArrayType) else row.type
+        for each in kind.fields if isinstance(kind, RowType) else ():
+            if each.name.lower() == name.lower():
+                sql = f"struct_extract({'e' if of_array else text_of(row)}, {text_literal(each.name)})"
+                if not of_array:
                     return DuckExpression(reduced(each.type), sql)
+                return DuckExpression(ArrayType(reduced(each.type)), f"list_transform({text_of(row)}, lambda e: {sql})")
         raise InvalidInputError(f"SQL: {shown(node)!r}: {row.type.sql()} has no field {name!r}.")
 
     # -- literals ----------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ class PlainSpark(Spark):
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {"CASE": Spark.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
         NO_PAREN_FUNCTIONS: ClassVar[Any] = {}
+        ARRAY_CONSTRUCTORS: ClassVar[Any] = {}  # They would read array(a, b)[0] as ARRAY[0].
 
 
 #: Digits of the longest decimal, and the first number that rounds to an infinite FLOAT.

@@ -289,10 +289,10 @@ def joined(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 def concatenated(parts: Sequence[Expression]) -> Expression | None:
     """Return texts, or bytes, one after the other; None for a part that is not text."""
-    kinds = {part.type for part in parts} - {NULL_TYPE}
+    kinds = {part.type for part in parts}
     kind = BYTES if kinds == {BYTES} else STRING
     if BYTES in kinds and kind == STRING:
-        return None
+        return Value(STRING, None) if kinds == {BYTES, NULL_TYPE} else None
     found = [cast(part, kind) for part in parts]
     texts = [text_of(part) for part in found if part is not None]
     return DuckExpression(kind, f"({' || '.join(texts)})") if len(texts) == len(parts) > 0 else None
@@ -347,6 +347,13 @@ def element(binder: ExpressionBinder, node: Node) -> Expression | None:
     return DuckExpression(kind, f"CASE WHEN {outside} THEN {failed} ELSE {value} END")
 
 
+def member(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """Bind a field of a row that is not a column alone: ``array[0].name``."""
+    if not isinstance(node.expression, exp.Identifier):
+        return None
+    return binder.member(binder.bind(node.this), node.expression.name, node)
+
+
 #: The handlers of this module, by the class of the node.
 OPERATORS: Handlers = {
     **dict.fromkeys(_ARITHMETIC, arithmetic),
@@ -357,6 +364,7 @@ OPERATORS: Handlers = {
     **dict.fromkeys(_BITS, bits),
     exp.Bracket: element,
     exp.Case: case,
+    exp.Dot: member,
     exp.DPipe: joined,
     exp.Escape: escaped,
     exp.Exists: exists,

@@ -115,11 +115,13 @@ def _conditions(
 ) -> Iterator[tuple[int, list[_Condition]]]:
     for block in query.blocks:
         parts = list(conjuncts(block.where))
+        hidden = frozenset[str]().union(*(each.generated for each in block.relations))
+        is_only_one = sum(not each.generated for each in block.relations) == 1
         for at, relation in enumerate(block.relations):
             if relation.table is None or relation.table.start not in fields or not _keeps_rows(block, at):
                 continue
-            columns = [each for each in fields[relation.table.start] if not each.name.lower().startswith(_METADATA)]
-            is_only_one = len(block.relations) == 1
+            names = {each: each.name.lower() for each in fields[relation.table.start]}
+            columns = [each for each, name in names.items() if not name.startswith(_METADATA) and name not in hidden]
             found = ((_condition(each, relation, is_only_one, columns), each) for each in parts)
             yield (
                 relation.table.start,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, error_context
+from lakelsm.expressions.duckdb_types import expression_type
 from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
-from lakelsm.predicate.expression import NULL_TYPE, reduced
+from lakelsm.predicate.expression import NULL_TYPE
 from lakelsm.sql.pushdown import Need
 from lakelsm.types import DataField, DataType, from_arrow, output_arrow
 
@@ -144,7 +145,7 @@ def _type_of(kind: pa.DataType) -> DataType:
 
 def stream_type(kind: DataType) -> pa.DataType:
     """Return the Arrow type that an expression's values have outside of lakelsm."""
-    return pa.null() if kind == NULL_TYPE else output_arrow(reduced(kind))
+    return pa.null() if kind == NULL_TYPE else output_arrow(expression_type(kind))
 
 
 def numbered_schema(source: QuerySource, need: Need) -> pa.Schema:

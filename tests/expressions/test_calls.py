@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.calls import FUNCTION_NAMES
 from tests.sql.local.bound import table_of
 
 ROWS = pa.table({"g": ["a", "a", "b"], "v": pa.array([1, 2, 4], pa.int32())})
@@ -76,3 +79,22 @@ def test_windows_take_expressions_that_can_fail() -> None:
     assert set(found.column("n").to_pylist()) == {len(ROWS)}
     with pytest.raises(InvalidInputError, match="SQL: division by zero"):
         table_of("SELECT count(*) OVER (PARTITION BY 1 / (v - v)) FROM t", ROWS)
+
+
+@pytest.mark.parametrize(
+    "text", ["g, skewness(v) FROM t GROUP BY g", "first(v) FROM t", "max(g) FROM t HAVING mode(v) > 1"]
+)
+def test_an_unknown_aggregate_is_refused_by_its_name(text: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"(?i)'(skewness|first|mode)\(v\)'"):
+        table_of(f"SELECT {text}", ROWS)
+
+
+def test_the_page_on_sql_lists_all_functions() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
+    listed = page.partition("A function that is not in this list is refused.")[2].partition("Conditions (`where`)")[0]
+    groups = (each for each in re.findall("`([^`]+)`", listed) if re.fullmatch(r"[a-z0-9_\s]+", each))
+    assert {name for group in groups for name in group.split()} == FUNCTION_NAMES
+
+
+def test_coalesce_of_nulls_has_no_type() -> None:
+    assert str(table_of("SELECT coalesce(NULL, CASE WHEN v > 1 THEN NULL END) FROM t", ROWS).schema.types[0]) == "null"

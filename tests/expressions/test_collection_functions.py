@@ -29,6 +29,10 @@ from tests.sql.local.bound import table_of, type_of, value_of
         ("named_struct('a', 1, 'it''s', 'x')", {"a": 1, "it's": "x"}),
         ("struct(one, one + 1, 'x' AS q)", {"one": 1, "col2": 2, "q": "x"}),
         ("array(array(1), array(2, 3))", [[1], [2, 3]]),
+        ("array(1, 2)[1]", 2),
+        ("array(named_struct('a', 1, 'b', 'x'))[0].B", "x"),
+        ("(struct(struct(7 AS q) AS r)).r.q", 7),
+        ("array(named_struct('a', 1), named_struct('a', 2)).a", [1, 2]),
     ],
 )
 def test_values(expression: str, value: object) -> None:

@@ -29,6 +29,17 @@ from tests.sql.local.bound import type_of, value_of
         ("CAST('2024-02-29' AS DATE)", date(2024, 2, 29)),
         ("CAST('2024-02-29T10:30:00' AS TIMESTAMP_NTZ)", datetime(2024, 2, 29, 10, 30)),
         ("CAST(NULL AS INT)", None),
+        ("CAST(' -Infinity' AS DOUBLE)", float("-inf")),
+        ("CAST('1e2 ' AS DECIMAL(5, 1))", Decimal("100.0")),
+        ("CAST(' Yes' AS BOOLEAN)", True),
+        ("CAST('n' AS BOOLEAN)", False),
+        ("CAST(' 2024-2-9 10:30' AS DATE)", date(2024, 2, 9)),
+        ("CAST('2024-02-09 10:30' AS TIMESTAMP_NTZ)", datetime(2024, 2, 9, 10, 30)),
+        # A DOUBLE has the digits of its text, and a FLOAT those of its DOUBLE.
+        ("CAST(1.005D AS DECIMAL(5, 2))", Decimal("1.01")),
+        ("CAST(CAST('1.005' AS FLOAT) AS DECIMAL(5, 2))", Decimal("1.00")),
+        ("CAST(CAST('NaN' AS DOUBLE) AS DECIMAL(5, 2))", None),
+        ("CAST(12345678901234567890.123456789012345678 AS DOUBLE)", 12345678901234567890.123456789012345678),
     ],
 )
 def test_casts(expression: str, value: object) -> None:
@@ -44,11 +55,17 @@ def test_a_literal_has_the_type_that_spark_gives_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["CAST('1.5' AS INT)", "CAST('x' AS DATE)", "CAST(300 AS TINYINT)", "CAST('Infinity' AS DOUBLE)"]
-)
+    "expression",
+    ["CAST('1.5' AS INT)", "CAST('x' AS DATE)", "CAST(300 AS TINYINT)", "CAST('+nan' AS DOUBLE)",
+     "CAST(1e9 AS DECIMAL(5, 2))", "CAST('2024-01-01 24:00:00' AS TIMESTAMP_NTZ)", "CAST('2024-02-30' AS DATE)"],
+)  # fmt: skip
 def test_a_value_that_does_not_fit_is_an_error(expression: str) -> None:
     with pytest.raises(InvalidInputError, match="SQL: "):
         value_of(expression)
+
+
+def test_a_number_that_is_cast_has_all_digits_of_its_type_in_arithmetic() -> None:
+    assert [type_of(f"1.50 - {text}") for text in ("2", "CAST(2 AS INT)")] == ["decimal128(4, 2)", "decimal128(13, 2)"]
 
 
 @pytest.mark.parametrize(

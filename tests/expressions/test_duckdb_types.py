@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import UnsupportedFeatureError
-from lakelsm.expressions.duckdb_types import identifier, literal, text_literal, type_text
+from lakelsm.expressions.duckdb_types import expression_type, identifier, literal, text_literal, type_text
 from lakelsm.types import parse_type
 from tests.sql.local.bound import table_of
 
@@ -63,3 +63,11 @@ def test_columns_of_all_types_pass_through_unchanged() -> None:
     }
     rows = pa.table(columns)
     assert table_of("SELECT * FROM t", rows).to_pylist() == rows.to_pylist()
+
+
+def test_nested_types_that_differ_in_lengths_or_null_are_one_type() -> None:
+    texts = ["ARRAY<CHAR(2) NOT NULL>", "ARRAY<STRING>", "MAP<STRING NOT NULL, INT>", "MAP<VARCHAR(9), INT NOT NULL>"]
+    one, other, third, fourth = (expression_type(parse_type(text)) for text in texts)
+    assert (one, third) == (other, fourth)
+    row = expression_type(parse_type("ROW<a ARRAY<TIME(3)>, b ROW<c TIMESTAMP(3)>>"))
+    assert row == expression_type(parse_type("ROW<a ARRAY<INT>, b ROW<c TIMESTAMP(6)>>"))

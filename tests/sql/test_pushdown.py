@@ -52,6 +52,7 @@ def test_named_columns_are_read(text: str, columns: list[str] | None) -> None:
         ("SELECT a FROM t x WHERE x.a BETWEEN 1 AND 2 AND upper(b) = 'X'", ["(a BETWEEN 1 AND 2)"]),
         ("SELECT a FROM t WHERE a = 1 OR b = 'x'", ["(a = 1 OR b = 'x')"]),
         ("SELECT a FROM t WHERE a = (SELECT 1)", [None]),
+        ("SELECT a FROM t LATERAL VIEW explode(array(c)) v AS b WHERE a = 1 AND b = 'x' AND v.b = 'x'", ["(a = 1)"]),
         ("SELECT x.a FROM t x JOIN t y ON x.a = y.a WHERE x.b = 'p' AND y.b = 'q'", ["(b = 'p')", "(b = 'q')"]),
         ("SELECT x.a FROM t x, t y WHERE a = 1", [None, None]),
         ("SELECT x.a FROM t x LEFT JOIN t y ON x.a = y.a WHERE x.b = 'p' AND y.b IS NULL", ["(b = 'p')", None]),

@@ -12,6 +12,7 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.calls import CALLS
 from lakelsm.expressions.cast_binder import CASTS
 from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
+from lakelsm.expressions.duckdb_types import expression_type
 from lakelsm.expressions.expression_binder import (
     BindQuery,
     ExpressionBinder,
@@ -23,7 +24,7 @@ from lakelsm.expressions.expression_binder import (
 )
 from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.expressions.operators import OPERATORS
-from lakelsm.predicate.expression import common_type, reduced
+from lakelsm.predicate.expression import common_type
 from lakelsm.predicate.sqlglot_tree import is_plain
 from lakelsm.text_table import amount
 from lakelsm.types import DataField, DataType
@@ -141,7 +142,8 @@ class RelationBinder(ABC):
         if fields is None or node.args.get("db"):
             raise InvalidInputError(f"SQL: table {'.'.join(part.name for part in node.parts)!r} does not exist.")
         columns = [
-            ScopeColumn(each.name, None, reduced(each.type), f'{relation}."{at}"') for at, each in enumerate(fields)
+            ScopeColumn(each.name, None, expression_type(each.type), f'{relation}."{at}"')
+            for at, each in enumerate(fields)
         ]
         return f'"{name}" AS {relation}', columns, node.name
 

@@ -264,7 +264,8 @@ class _Scan:
             if self._is(at, end, ","):
                 at = self._relation(at + 1, end, known, found, "cross")
             elif self._is(at, end, "LATERAL") and self._words[at + 1] == "VIEW":
-                at = self._expression(at + 1, end, known, _CLAUSES | _SET_OPERATIONS | _JOINS | {"LATERAL"})
+                start, at = at, self._expression(at + 1, end, known, _CLAUSES | _SET_OPERATIONS | _JOINS | {"LATERAL"})
+                found.append(Relation.view(self._tokens[start:at]))
             elif self._is(at, end, *_JOINS):
                 at = self._join(at, end, known, found)
             else:
@@ -287,8 +288,7 @@ class _Scan:
         return at
 
     def _relation(self, at: int, end: int, known: frozenset[str], found: list[Relation], join: str) -> int:
-        if self._is(at, end, "LATERAL"):
-            at += 1
+        at += self._is(at, end, "LATERAL")
         table: TableReference | None = None
         if at >= end:
             raise located(self._text, self._tokens[end].start, "expected a table after FROM or JOIN")

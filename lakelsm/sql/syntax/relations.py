@@ -17,6 +17,8 @@ FUNCTIONS: Mapping[str, int] = {
 }
 #: The database of Paimon's scalar functions, which are not built.
 _SYSTEM = "SYS"
+#: The columns of a LATERAL VIEW that does not name them.
+_GENERATED = frozenset(["col", "key", "value", "pos"])
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Relation:
 
     ``join`` is how it is joined with the relations before it: 'inner', 'cross', 'left', 'right', 'full', 'semi', 'anti'.
     ``is_plain``: its rows and column names are the table's, neither sampled, pivoted nor renamed. ``takes_alias``: an
-    alias can follow its name.
+    alias can follow its name. ``generated``: the columns, in lower case, that a LATERAL VIEW adds to the rows before it.
     """
 
     table: TableReference | None
@@ -52,6 +54,14 @@ class Relation:
     _: KW_ONLY
     is_plain: bool = True
     takes_alias: bool = True
+    generated: frozenset[str] = frozenset()
+
+    @staticmethod
+    def view(tokens: Sequence[Token]) -> Relation:
+        """Return a LATERAL VIEW by its tokens. Its names follow the call of a function."""
+        last = max((at for at, token in enumerate(tokens) if token.text == ")"), default=0)
+        names = (token.text.strip("`").lower() for token in tokens[last + 1 :])
+        return Relation(None, None, "cross", generated=_GENERATED | frozenset(names))
 
     @property
     def qualifier(self) -> str | None:
