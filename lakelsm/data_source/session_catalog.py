@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
+from lakelsm.spark.connect import is_connect
 from lakelsm.storage.object_location import is_object_uri
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class SessionCatalog:
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
     """Make a classic session the active one of the thread in the context."""
-    if not hasattr(spark, "_jsparkSession"):  # Spark Connect.
+    if is_connect(spark):
         yield
         return
     sessions = SparkSession._get_j_spark_session_class(spark._jvm)
