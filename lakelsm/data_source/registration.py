@@ -19,6 +19,8 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from pyspark.errors import AnalysisException
+
 from lakelsm.arguments import wrong_argument
 from lakelsm.data_source.session_catalog import SessionCatalog, is_valid_name, quoted
 from lakelsm.data_source.source import FORMAT, DefaultSource
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-#: The key in the metadata of a view's first column. Its value is the name of the view.
+#: The key in the metadata of a view's first column. Its value has the warehouse and the name of the view.
 _VIEW = "lakelsm.view"
 #: Digits of a hash in the name of a provider.
 _DIGITS = 16
@@ -138,7 +140,7 @@ class Registration:
             frame = self._or_skip(name, partial(self._frame, name))
             if frame is not None:
                 first, *rest = frame.columns
-                marked = F.col(quoted(first)).alias(first, metadata={_VIEW: key})
+                marked = F.col(quoted(first)).alias(first, metadata={_VIEW: f"{self._prefix}{key}"})
                 frames[name] = frame.select(marked, *map(quoted, rest))
         for name, frame in frames.items():
             frame.createOrReplaceTempView(quoted(name))
@@ -150,15 +152,22 @@ class Registration:
         return RegistrationResult(names=names, dropped=tuple(map(quoted, dropped)), skipped=tuple(self._skipped))
 
     def _temporary_views(self) -> tuple[set[str], set[str]]:
-        """Return the temporary views that lakelsm made, and all others whose names have a dot."""
+        """Return the temporary views of the warehouse's tables, and all others whose names have a dot."""
         own: set[str] = set()
         others: set[str] = set()
         for name in SessionCatalog(self.spark).temporary_views():
             if "." in name:
-                fields = self.spark.table(quoted(name)).schema.fields
-                is_own = bool(fields) and fields[0].metadata.get(_VIEW) == folded(name)
+                is_own = self._view_origin(name) == f"{self._prefix}{folded(name)}"
                 (own if is_own else others).add(folded(name))
         return own, others
+
+    def _view_origin(self, name: str) -> str | None:
+        """Return the warehouse and the name in the metadata of a view that lakelsm made; None for other views."""
+        try:
+            fields = self.spark.table(quoted(name)).schema.fields
+        except AnalysisException:  # A view on a table that does not exist.
+            return None
+        return fields[0].metadata.get(_VIEW) if fields else None
 
     def _by_name(self, tables: Sequence[str]) -> dict[str, str]:
         """Return the tables of a database that can be registered, by name without case."""

@@ -109,7 +109,7 @@ def test_databases_of_the_session_never_own_files_of_tables(spark: SparkSession)
         catalog.drop_database("shared_one", cascade=True)
 
 
-def test_pinned_views_keep_their_snapshot(spark: SparkSession, catalog: Catalog) -> None:
+def test_pinned_views_keep_their_snapshot(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
     catalog.create_table("nyc.new-one", "id INT", primary_key="id")
     assert catalog.register(spark, ["nyc"], pinned=True).names == ("`nyc.Flights`", "`nyc.new-one`")
     catalog.table("nyc.Flights").write([{"id": 9, "Carrier": None, "a b": None}])
@@ -117,7 +117,16 @@ def test_pinned_views_keep_their_snapshot(spark: SparkSession, catalog: Catalog)
     catalog.drop_table("nyc.new-one")
     assert catalog.register(spark, ["nyc"], pinned=True).dropped == ("`nyc.new-one`",)
     assert rows(spark, "SELECT id FROM `nyc.flights`") == [(1,), (2,), (9,)]
-    spark.range(1).createOrReplaceTempView("`nyc.other`")
+    other = Catalog(str(tmp_path / "other"), spark)
+    other.create_table("nyc.new-one", "id INT", primary_key="id")
+    assert other.register(spark, pinned=True).dropped == ()
+    other.create_table("nyc.FLIGHTS", "id INT", primary_key="id")
+    with pytest.raises(InvalidInputError, match=r"View `nyc\.flights`: the session has another temporary view"):
+        other.register(spark, pinned=True)
+    assert rows(spark, "SELECT id FROM `nyc.flights`") == [(1,), (2,), (9,)]
+    spark.range(1).createOrReplaceTempView("lost")
+    spark.sql("CREATE TEMPORARY VIEW `nyc.other` AS SELECT * FROM lost")
+    spark.catalog.dropTempView("lost")
     catalog.create_table("nyc.other", "id INT", primary_key="id")
     with pytest.raises(InvalidInputError, match=r"View `nyc\.other`: the session has another temporary view"):
         catalog.register(spark, pinned=True)
