@@ -117,9 +117,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return group in needs_jvm, not group.startswith(_LONGEST), bool(item.get_closest_marker("spark"))
 
     items.sort(key=stage)
-    # All objects that are loaded now stay to the end, so the collector need not walk over them.
+    # All objects that are loaded now stay to the end, so the collector need not walk over them. It walks less often
+    # over others.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(5_000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)
