@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+import lakelsm
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.lookup.service.query_service import QueryService
 from lakelsm.spark.connect import (
@@ -22,6 +25,7 @@ from lakelsm.spark.connect import (
 )
 from lakelsm.spark.session import checked_session
 
+_PACKAGE = Path(lakelsm.__file__).parent
 CLASSIC: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object()))
 
 
@@ -88,3 +92,20 @@ def test_errors_of_a_server_are_known_by_their_classes() -> None:
     from pyspark.errors.exceptions.connect import AnalysisException as OfServer
 
     assert [is_connect_error(OfServer("x")), is_connect_error(AnalysisException("x"))] == [True, False]
+
+
+#: Modules of the query service in tasks, which `QueryService` refuses on Spark Connect.
+_OF_THE_QUERY_SERVICE = {"lookup/service/servers.py", "spark/barrier_stage.py", "spark/jvm_signals.py"}
+
+
+def test_modules_that_use_the_jvm_know_the_kind_of_the_session() -> None:
+    texts = {str(path.relative_to(_PACKAGE)): path.read_text(encoding="utf-8") for path in _PACKAGE.rglob("*.py")}
+    using = {name for name, text in texts.items() if re.search(r"\b_j(vm|df|sc|c|sparkSession)\b|\bsparkContext\b", text)}
+    unaware = {name for name in using if not re.search(r"\b(is_connect|has_ended)\b", texts[name])}
+    assert unaware <= _OF_THE_QUERY_SERVICE < {*texts} and "frames/frame_writer.py" in using
+
+
+def test_functions_of_columns_are_those_of_the_session_in_every_module() -> None:
+    direct = re.compile(r"pyspark\.sql\.functions|from pyspark\.sql import .*\bfunctions\b")
+    texts = {str(path.relative_to(_PACKAGE)): path.read_text(encoding="utf-8") for path in _PACKAGE.rglob("*.py")}
+    assert {name for name, text in texts.items() if direct.search(text)} == {"spark/functions.py"}
