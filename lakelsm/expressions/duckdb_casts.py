@@ -19,6 +19,8 @@ _FLOATS = ("FLOAT", "DOUBLE")
 TIMESTAMP, TIMESTAMP_LTZ = (AtomicType(root, precision=6) for root in ("TIMESTAMP", "TIMESTAMP_LTZ"))
 #: Decimal digits that a DOUBLE holds exactly.
 _EXACT_DIGITS = 15
+#: Digits before the point that a cast of a DOUBLE to DECIMAL must take.
+_MIN_WHOLE_DIGITS = 6
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)"
 _FLOAT = rf"{_NUMBER}([eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)|(?i:nan)"
 _DAY = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
@@ -126,16 +128,27 @@ def _number(text: str, source: AtomicType, target: AtomicType, plain: str) -> st
     if to_integer and source.root not in INTEGER_ROOTS:
         return f"CAST(trunc({text}) AS {type_text(target)})"
     if source.root in _FLOATS and target.root == "DECIMAL":
-        # Spark takes the shortest decimal text of the DOUBLE, of which Java 17 prints more than 15 digits otherwise. NaN
-        # and infinity become NULL.
-        double = f"CAST(CAST({text} AS DOUBLE) AS VARCHAR)"
-        found = f"CASE WHEN isfinite({text}) THEN CAST({double} AS {type_text(target)}) END"
-        return found if (target.precision or 0) <= _EXACT_DIGITS else None
+        return _float_as_decimal(text, target)
     if source.root == "DECIMAL" and target.root in _FLOATS:
         # DuckDB divides the digits by a power of ten, which is exact for few digits only.
         is_exact = target.root == "DOUBLE" and (source.precision or 0) <= _EXACT_DIGITS
         return plain if is_exact else f"CAST(CAST({text} AS VARCHAR) AS {type_text(target)})"
     return plain
+
+
+def _float_as_decimal(text: str, target: AtomicType) -> str | None:
+    """Return the shortest decimal text of a DOUBLE, as Spark has it; NULL for NaN and infinity.
+
+    Java 17 prints more digits than that beyond the 15th, so a number that has more in the result is an error.
+    """
+    found = f"CAST(CAST(CAST({text} AS DOUBLE) AS VARCHAR) AS {type_text(target)})"
+    if (target.precision or 0) > _EXACT_DIGITS:
+        whole = _EXACT_DIGITS - (target.scale or 0)
+        if whole < _MIN_WHOLE_DIGITS:
+            return None
+        reason = f"a {target.sql()} with more than {_EXACT_DIGITS} digits is not made of a DOUBLE {IN_THIS_PROCESS}"
+        found = f"CASE WHEN abs({text}) < {10**whole} THEN {found} ELSE {failure(reason, target)} END"
+    return f"CASE WHEN isfinite({text}) THEN {found} END"
 
 
 def _to_text(text: str, source: AtomicType, plain: str) -> str | None:

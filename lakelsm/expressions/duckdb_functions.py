@@ -146,8 +146,8 @@ def _whole(name: str) -> Call:
         if isinstance(kind, AtomicType) and kind.root == "DECIMAL":
             whole = AtomicType("DECIMAL", precision=min((kind.precision or 0) - (kind.scale or 0) + 1, 38), scale=0)
             return DuckExpression(whole, f"CAST({name}({text_of(arguments[0])}) AS {type_text(whole)})")
-        if kind.root == "DOUBLE":
-            text = text_of(arguments[0])
+        if kind.root in _FLOATS:
+            text = f"CAST({text_of(arguments[0])} AS DOUBLE)"
             return DuckExpression(BIGINT, f"CASE WHEN isnan({text}) THEN 0 ELSE CAST({name}({text}) AS BIGINT) END")
         return None
 

@@ -37,6 +37,7 @@ from tests.sql.local.bound import type_of, value_of
         ("CAST('2024-02-09 10:30' AS TIMESTAMP_NTZ)", datetime(2024, 2, 9, 10, 30)),
         # A DOUBLE has the digits of its text, and a FLOAT those of its DOUBLE.
         ("CAST(1.005D AS DECIMAL(5, 2))", Decimal("1.01")),
+        ("CAST(-1234567890.125D AS DECIMAL(18, 2))", Decimal("-1234567890.13")),
         ("CAST(CAST('1.005' AS FLOAT) AS DECIMAL(5, 2))", Decimal("1.00")),
         ("CAST(CAST('NaN' AS DOUBLE) AS DECIMAL(5, 2))", None),
         ("CAST(12345678901234567890.123456789012345678 AS DOUBLE)", 12345678901234567890.123456789012345678),
@@ -70,8 +71,13 @@ def test_a_number_that_is_cast_has_all_digits_of_its_type_in_arithmetic() -> Non
 
 @pytest.mark.parametrize(
     "expression",
-    ["CAST(1.5D AS DECIMAL(16, 1))", "CAST(1.5D AS STRING)", "CAST(array(1) AS STRING)", "CAST(1.5D AS DATE)"],
+    ["CAST(1.5D AS DECIMAL(16, 10))", "CAST(1.5D AS STRING)", "CAST(array(1) AS STRING)", "CAST(1.5D AS DATE)"],
 )
 def test_a_cast_that_differs_is_refused_by_name(expression: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):
         value_of(expression)
+
+
+def test_a_double_with_more_digits_than_java_prints_alike_is_refused_by_its_row() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="more than 15 digits"):
+        value_of("CAST(12345678901234.5D AS DECIMAL(18, 2))")

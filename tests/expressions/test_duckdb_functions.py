@@ -32,6 +32,7 @@ from tests.sql.local.bound import type_of, value_of
         ("round(1e300, 3)", 1e300),
         ("CAST(round(CAST(-9.95 AS FLOAT), 1) AS DOUBLE) > -9.95", True),
         ("floor(-1.5D)", -2),
+        ("ceil(CAST(1.5 AS FLOAT))", 2),
         ("greatest(1, NULL, 2.5)", Decimal("2.5")),
         ("sign(-0.5)", -1.0),
         ("date_add(CAST(NULL AS DATE), 1)", None),
