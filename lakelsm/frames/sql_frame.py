@@ -17,7 +17,7 @@ from lakelsm.frames.task_scan import ROW_INDEX
 from lakelsm.plan.read_plan import bucket_of
 from lakelsm.schema.system_columns import FILE_NAME
 from lakelsm.spark import functions as F
-from lakelsm.spark.connect import analyzed
+from lakelsm.spark.connect import analyzed, raise_lost_server
 from lakelsm.spark.expressions import quoted, union_all
 from lakelsm.spark.functions import of_session
 
@@ -37,6 +37,7 @@ def query_frame(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) 
     try:
         return analyzed(spark.sql(text if frames else sql, **dict[str, Any](frames)))
     except PySparkException as error:
+        raise_lost_server(error)
         message = (error.getMessage() or str(error)).partition("\n")[0]
         found = TableNotFoundError if error.getCondition() == _NO_TABLE else InvalidInputError
         raise found(f"SQL: {message.rstrip('.')}.") from error

@@ -31,6 +31,7 @@ from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark import functions as F
+from lakelsm.spark.connect import raise_lost_server
 from lakelsm.spark.expressions import quoted
 from lakelsm.spark.functions import of_session
 from lakelsm.spark.spark_types import to_spark
@@ -67,6 +68,7 @@ def _types_of(rows: DataFrame, values: Mapping[str, str]) -> dict[str, T.DataTyp
         # Within a struct, Spark refuses generators of rows; beside the row, it refuses aggregates of all rows.
         found = rows.select("*", *(F.struct(F.expr(value)) for value in values.values())).schema.fields[-len(values) :]
     except ANALYSIS_ERRORS as error:
+        raise_lost_server(error)
         if len(values) > 1:  # The error does not tell which of them it is.
             return {name: _types_of(rows, {name: value})[name] for name, value in values.items()}
         ((name, value),) = values.items()

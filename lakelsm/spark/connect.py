@@ -45,6 +45,13 @@ def lost_server(error: PySparkException) -> SparkUnavailableError | None:
     )
 
 
+def raise_lost_server(error: Exception) -> None:
+    """Raise the error for a Connect server that has ended, or that refuses calls, if ``error`` is one."""
+    lost = lost_server(error) if isinstance(error, PySparkException) else None
+    if lost is not None:
+        raise lost from error
+
+
 def active_connect_session() -> SparkSession | None:
     """Return the active Connect session of this thread, else that of the process."""
     client: Any = sys.modules.get("pyspark.sql.connect.session")

@@ -14,7 +14,7 @@ from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.spark import functions as F
-from lakelsm.spark.connect import analyzed
+from lakelsm.spark.connect import analyzed, raise_lost_server
 from lakelsm.spark.functions import of_session
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import ANALYSIS_ERRORS, first_line
@@ -65,6 +65,7 @@ def filtered(frame: DataFrame, where: str) -> DataFrame:
             return analyzed(frame.where(where))
         return analyzed(frame.where(F.expr(where).eqNullSafe(True)))
     except ANALYSIS_ERRORS as error:
+        raise_lost_server(error)
         raise InvalidInputError(f"condition {shown_condition(where)} is not valid: {first_line(error)}") from error
 
 

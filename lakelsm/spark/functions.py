@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pyspark.errors import PySparkException
 
-from lakelsm.spark.connect import is_connect, lost_server
+from lakelsm.spark.connect import is_connect, raise_lost_server
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,10 +51,8 @@ def functions_of(owner: SparkSession | DataFrame) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        lost = lost_server(error)
-        if lost is None:
-            raise
-        raise lost from error
+        raise_lost_server(error)
+        raise
     finally:
         _module.reset(chosen)
 

@@ -17,7 +17,14 @@ from pyspark.sql.utils import is_remote
 from lakelsm.arguments import wrong_argument
 from lakelsm.environment import is_submitted
 from lakelsm.errors import InvalidInputError, SparkUnavailableError
-from lakelsm.spark.connect import active_connect_session, analyzed, check_same_session, has_ended, is_connect, lost_server
+from lakelsm.spark.connect import (
+    active_connect_session,
+    analyzed,
+    check_same_session,
+    has_ended,
+    is_connect,
+    raise_lost_server,
+)
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -263,8 +270,6 @@ def checked_rows(argument: str, frame: DataFrame) -> DataFrame:
     try:
         return analyzed(frame)
     except PySparkException as error:
-        lost = lost_server(error)
-        if lost is not None:
-            raise lost from error
+        raise_lost_server(error)
         reason = (error.getMessage() or str(error)).partition("\n")[0]
         raise InvalidInputError(f"{argument}: Spark cannot analyze the DataFrame: {reason}") from error

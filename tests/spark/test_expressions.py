@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, SparkUnavailableError
 from lakelsm.predicate.predicate import Compare
 from lakelsm.spark.expressions import evolved, filtered, predicate_of, quoted, quoted_all
 from lakelsm.spark.spark_types import to_spark
@@ -63,6 +64,11 @@ def test_a_condition_that_spark_cannot_analyse_is_an_error_of_one_line() -> None
     with pytest.raises(InvalidInputError) as raised:
         filtered(failing, "x = 1")  # type: ignore[arg-type]
     assert str(raised.value) == "condition 'x = 1' is not valid: [UNRESOLVED_COLUMN] no column `x`"
+
+
+def test_a_server_that_is_lost_during_the_analysis_is_not_an_error_of_the_condition() -> None:
+    with pytest.raises(SparkUnavailableError, match="The Spark Connect server does not answer"):
+        filtered(Frame(SparkConnectGrpcException("status = StatusCode.UNAVAILABLE")), "x = 1")  # type: ignore[arg-type]
 
 
 def test_texts_of_times_in_a_predicate_are_in_the_sessions_zone(monkeypatch: pytest.MonkeyPatch) -> None:
