@@ -22,7 +22,7 @@ from tests.sql.random_expressions import HOSTILE, MILD, random_expression
 
 ROWS = {"hostile": HOSTILE, "mild": MILD}
 #: Expressions of a run. `--hypothesis-profile=fuzz` has 20 times as many, of other seeds.
-COUNT = 160
+COUNT = 120
 Outcome = tuple[str, Any]
 
 

@@ -20,7 +20,7 @@ from tests.chance import seeds
 from tests.sql.random_queries import T_ROWS, U_ROWS, RandomQuery, T, U
 
 #: Queries of a run; `make fuzz` runs many more.
-COUNT = 50
+COUNT = 40
 Rows = list[tuple[str, ...]] | str
 
 
