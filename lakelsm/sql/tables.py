@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
@@ -15,6 +16,7 @@ from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.procedures import delete_each
 from lakelsm.sql.syntax import statements as sql
 from lakelsm.sql.syntax.query_text import quoted
+from lakelsm.sql.table_replacement import replace_table
 from lakelsm.table.table import Table
 from lakelsm.types import INTEGER_ROOTS, DataField, RowType
 
@@ -25,10 +27,14 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def create_table(context: SqlContext, statement: sql.CreateTable) -> Table | CommitResult:
-    """Execute CREATE TABLE, with columns, as a query, or like another table."""
+    """Execute CREATE [OR REPLACE] TABLE or REPLACE TABLE, with columns, as a query, or like another table."""
     name = context.full_name(statement.table)
-    if statement.replace:
-        raise UnsupportedFeatureError(f"SQL: CREATE OR REPLACE TABLE {name} is not supported. Use DROP TABLE first.")
+    if statement.replace and (statement.must_exist or context.catalog.table_exists(name)):
+        return replace_table(context.catalog, name, partial(_create, context, statement))
+    return _create(context, statement, name)
+
+
+def _create(context: SqlContext, statement: sql.CreateTable, name: str) -> Table | CommitResult:
     if statement.query is not None and statement.if_not_exists and context.catalog.table_exists(name):
         return context.catalog.table(name)
     properties = dict(statement.properties)

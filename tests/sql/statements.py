@@ -142,6 +142,14 @@ LISTINGS = [
 
 COLUMNS = [
     Step("CREATE TABLE db.b (k INT, s STRUCT<a: INT>) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1')"),
+    Step("CREATE OR REPLACE TABLE db.b2 LIKE db.b"),
+    _effect(
+        "CREATE OR REPLACE TABLE db.b2 TBLPROPERTIES ('primary-key' = 'k') AS SELECT 1 AS k, count(*) AS n FROM db.b2",
+        "SELECT k, n FROM db.b2",
+        [(1, 0)],
+    ),
+    _effect("REPLACE TABLE db.b2 (id INT, PRIMARY KEY (id))", "SELECT count(*) FROM db.b2", [(0,)]),
+    Step("DROP TABLE db.b2"),
     Step("CREATE TABLE db.c LIKE db.b TBLPROPERTIES ('write-only' = 'true')"),
     Step("INSERT INTO db.c (k) VALUES (1)"),
     _effect(
@@ -241,8 +249,6 @@ SCRIPT = [*CHANGES, *QUERIES, *LISTINGS, *COLUMNS, *TAGS, *CALLS]
 #: Statements that are refused by name on both engines before a session is used.
 REFUSED = [
     "CREATE TABLE db.x (k INT)",
-    "CREATE OR REPLACE TABLE db.x (k INT) TBLPROPERTIES ('primary-key' = 'k')",
-    "REPLACE TABLE db.x (k INT)",
     "CREATE TABLE db.x (k INT) LOCATION '/x'",
     "CREATE TABLE db.x (k INT DEFAULT 1) TBLPROPERTIES ('primary-key' = 'k')",
     "CREATE TABLE db.x (k INT) USING orc",

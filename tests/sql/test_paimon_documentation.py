@@ -52,8 +52,10 @@ STATEMENTS: dict[str, list[Step | str]] = {
         Step("SELECT count(*) FROM ctas", [(2,)]),
     ],
     "REPLACE TABLE, CREATE OR REPLACE TABLE": [
-        "REPLACE TABLE t (k INT) TBLPROPERTIES ('primary-key' = 'k')",
-        "CREATE OR REPLACE TABLE t TBLPROPERTIES ('primary-key' = 'k') AS SELECT 1 AS k",
+        "CREATE OR REPLACE TABLE replaced TBLPROPERTIES ('primary-key' = 'k') AS SELECT 1 AS k",
+        Step("SELECT * FROM replaced", [(1,)]),
+        "REPLACE TABLE replaced (k INT, v INT) TBLPROPERTIES ('primary-key' = 'k')",
+        Step("SELECT count(*) FROM replaced", [(0,)]),
     ],
     "CREATE TABLE … LIKE": [
         "CREATE TABLE l LIKE p",

@@ -111,7 +111,10 @@ class Column:
 
 @dataclass(frozen=True)
 class CreateTable:
-    """CREATE TABLE, with columns, as a query (CTAS), or like another table."""
+    """CREATE TABLE, with columns, as a query (CTAS), or like another table.
+
+    ``replace``: in place of a table of this name, which ``must_exist`` for REPLACE TABLE.
+    """
 
     table: Name
     _: KW_ONLY
@@ -121,6 +124,7 @@ class CreateTable:
     comment: str | None = None
     if_not_exists: bool = False
     replace: bool = False
+    must_exist: bool = False
     query: Query | None = None
     like: Name | None = None
 

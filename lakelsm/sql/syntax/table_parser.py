@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
@@ -52,8 +53,10 @@ def create(tokens: Tokens) -> Statement:
 
 
 def replace(tokens: Tokens) -> Statement:
-    """Parse REPLACE TABLE."""
-    raise UnsupportedFeatureError("SQL: REPLACE TABLE is not supported. Use DROP TABLE and CREATE TABLE.")
+    """Parse REPLACE TABLE, of a table that exists."""
+    if not tokens.accept("TABLE"):
+        tokens.fail("TABLE")
+    return dataclasses.replace(_create_table(tokens, True), must_exist=True)
 
 
 def _create_database(tokens: Tokens) -> CreateDatabase:

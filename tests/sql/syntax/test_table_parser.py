@@ -86,7 +86,7 @@ def test_create_and_drop_are_values(text: str, expected: Statement) -> None:
         ("CREATE TABLE t (a INT) LOCATION '/x'", UnsupportedFeatureError, "LOCATION"),
         ("CREATE TABLE t (a INT) TBLPROPERTIES ('k' = 1, 'k' = 2)", InvalidInputError, "'k' is given twice"),
         ("CREATE VIEW v AS SELECT 1", UnsupportedFeatureError, "CREATE VIEW"),
-        ("REPLACE TABLE t (a INT)", UnsupportedFeatureError, "REPLACE TABLE"),
+        ("REPLACE VIEW v AS SELECT 1", InvalidInputError, "expected TABLE"),
         ("DROP VIEW v", UnsupportedFeatureError, "DROP VIEW"),
     ],
 )
