@@ -241,8 +241,8 @@ class MaintenanceOptions:
         SIZE,
         64 << 20,
         "Maximum memory of a classic Spark session for hidden rows, about 1 bit per row and 1 KB per file, so that the "
-        "next read of a snapshot does not search for them again; 0 keeps none. All sessions of a process keep at most 256 "
-        "MB, or this value if it is larger, of at most 100 states of tables.",
+        "next read of a snapshot does not search for them again; 0 keeps none. All sessions of a process keep at most "
+        "256 MB, or this value if it is larger, of at most 100 states of tables.",
         low=0,
         per_call=False,
     )
