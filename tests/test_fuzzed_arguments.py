@@ -182,7 +182,15 @@ def right_values(
         "Catalog.list_tables": {"database": ["db", None]},
         "Table": {"store": [TableStore.open(path)], "spark": [spark]},
         "Table.for_path": {"location": [path], "spark": [spark], "storage_options": [None, {}]},
-        "Table.write": {"frame": [frame], "row_kind": [None], **COMMIT, "options": [None], **CAST},
+        "Table.write": {
+            "frame": [frame],
+            "row_kind": [None],
+            **COMMIT,
+            "options": [None],
+            "event_time": [None],
+            "event_time_delay": [None],
+            **CAST,
+        },
         "Table.overwrite": {"frame": [frame], "partition": [None], **COMMIT, **CAST},
         "Table.delete": {"where": ["k = 1"], "keys": [None], **COMMIT, **ENGINE},
         "Table.update": {

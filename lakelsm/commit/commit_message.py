@@ -53,6 +53,8 @@ class CommitMessage:
 
     ``overwrite_partitions`` are the partitions that an OVERWRITE replaces (None: the whole table). ``overwrite_as_of``:
     the partitions were chosen by their content in this snapshot, so the commit conflicts if it is not the newest one.
+
+    ``watermark`` is that of the rows, in epoch milliseconds; the snapshot has it if its base has no later one.
     """
 
     entries: Sequence[ManifestEntry] = ()
@@ -66,6 +68,7 @@ class CommitMessage:
     rows_as_of: int | None = None
     overwrite_partitions: ReplacedPartitions | None = None
     overwrite_as_of: int | None = None
+    watermark: int | None = None
 
     def is_based_on(self, snapshot: Snapshot | None) -> bool:
         """Return whether the message is based on this very snapshot, and not on one that had its id before a rollback."""

@@ -13,7 +13,7 @@ from lakelsm.environment import Environment
 from lakelsm.format.file_names import SCHEMA_PREFIX
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
-from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
+from lakelsm.snapshots.inheritance import inherited_statistics, latest_watermark, with_total_buckets
 from lakelsm.snapshots.maintenance_record import with_maintenance_records
 from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
@@ -181,7 +181,7 @@ class NextSnapshot:
             changelog_record_count=sum(e.file.row_count for e in changes) if changes else None,
             uuid=self.environment.new_uuid(),
             writer_version=f"lakelsm-{VERSION}",
-            watermark=None if latest is None else latest.watermark,
+            watermark=latest_watermark(request.message.watermark, None if latest is None else latest.watermark),
             statistics=request.statistics or inherited_statistics(store.file_io, store.paths, latest, schema_id),
             properties=properties or None,
             next_row_id=(latest.next_row_id or 0) if latest else 0,

@@ -31,6 +31,7 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.local.local_engine import LocalEngine
 from lakelsm.runner.task_messages import TaskMessages
+from lakelsm.snapshots.inheritance import latest_watermark
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table.writable_table import known_batch, publish_batch
 from lakelsm.write.batch_write import BatchResult, BatchWriter, level0_job
@@ -166,6 +167,7 @@ class _TaskFiles:
         # The tasks' files do not have the rows that the tasks ignored.
         again.ignored_rows += self._written.ignored_rows
         again.ignored_deletes += self._written.ignored_deletes
+        again.watermark = latest_watermark(again.watermark, self._written.watermark)
         return again
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:

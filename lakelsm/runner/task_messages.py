@@ -12,12 +12,13 @@ from pyroaring import BitMap
 from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest, encode_index_manifest
 from lakelsm.format.manifest import ManifestEntry, decode_entries, encode_entries
 from lakelsm.format.row_kinds import ROW_KINDS
+from lakelsm.snapshots.inheritance import latest_watermark
 
 #: The columns of the batches that carry messages, in Spark's DDL.
 MESSAGE_SCHEMA = (
     "entries binary, index_entries binary, changelog_entries binary, "
     "positions array<struct<partition: binary, bucket: int, data_file: string, positions: binary>>, "
-    "ignored_rows bigint, ignored_deletes bigint, row_kinds array<bigint>"
+    "ignored_rows bigint, ignored_deletes bigint, row_kinds array<bigint>, watermark bigint"
 )
 _POSITIONS_TYPE = pa.list_(
     pa.struct(
@@ -34,7 +35,8 @@ class TaskMessages:
     """Files that a task wrote, which no snapshot contains yet, and the rows of other files that they replace.
 
     ``ignored_rows`` counts input rows without effect (`batch_check.ignored_rows`), ``ignored_deletes`` those of kind
-    -D. ``row_kinds`` counts the other rows of a written batch by the code of their kind.
+    -D. ``row_kinds`` counts the other rows of a written batch by the code of their kind. ``watermark`` is that of the
+    rows, in epoch milliseconds.
     """
 
     entries: list[ManifestEntry] = field(default_factory=list)
@@ -45,6 +47,7 @@ class TaskMessages:
     ignored_rows: int = 0
     ignored_deletes: int = 0
     row_kinds: tuple[int, ...] = (0,) * len(ROW_KINDS)
+    watermark: int | None = None
 
     def add(self, other: TaskMessages) -> None:
         """Append the messages of another task; positions of one data file are united."""
@@ -54,6 +57,7 @@ class TaskMessages:
         self.ignored_rows += other.ignored_rows
         self.ignored_deletes += other.ignored_deletes
         self.row_kinds = tuple(one + more for one, more in zip(self.row_kinds, other.row_kinds))
+        self.watermark = latest_watermark(self.watermark, other.watermark)
         for bucket, files in other.positions.items():
             own = self.positions.setdefault(bucket, {})
             for name, rows in files.items():
@@ -74,13 +78,14 @@ class TaskMessages:
             "ignored_rows": pa.array([self.ignored_rows], pa.int64()),
             "ignored_deletes": pa.array([self.ignored_deletes], pa.int64()),
             "row_kinds": pa.array([self.row_kinds], pa.list_(pa.int64())),
+            "watermark": pa.array([self.watermark], pa.int64()),
         }
         return pa.RecordBatch.from_arrays(list(row.values()), list(row))
 
     @staticmethod
     def of_row(row: Sequence[Any]) -> TaskMessages:
         """Return the messages of a row of `MESSAGE_SCHEMA`."""
-        entries, index_entries, changelog_entries, positions, ignored_rows, ignored_deletes, row_kinds = row
+        entries, index_entries, changelog_entries, positions, ignored_rows, ignored_deletes, row_kinds, watermark = row
         messages = TaskMessages(
             decode_entries(bytes(entries)),
             decode_index_manifest(bytes(index_entries), "a task's message"),
@@ -88,6 +93,7 @@ class TaskMessages:
             ignored_rows=ignored_rows,
             ignored_deletes=ignored_deletes,
             row_kinds=tuple(row_kinds),
+            watermark=watermark,
         )
         for position_row in positions:
             files = messages.positions.setdefault((bytes(position_row["partition"]), position_row["bucket"]), {})

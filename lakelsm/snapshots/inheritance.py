@@ -1,9 +1,10 @@
-"""The values that a snapshot inherits from its predecessor: the number of buckets of its files, and table statistics.
+"""The values that a snapshot inherits from its predecessor: the number of buckets of its files, statistics, watermark.
 
 A writer must know that all files have its number of buckets: a key in two buckets would be two rows. Schema files do not
 record this, because a rescale of Java may use a number that no schema has. So each snapshot records it, and the next one
 inherits it. A snapshot of another engine lacks it: then a writer reads the manifests once, and its snapshot records the
 number again. Statistics (docs/format.md 4.4) are inherited as long as the schema stays the same.
+The watermark never becomes lower: a commit of late events keeps it, as in Paimon.
 """
 
 from __future__ import annotations
@@ -68,3 +69,8 @@ def inherited_statistics(
         return None
     same = isinstance(document, dict) and document.get("schemaId") == schema_id
     return latest.statistics if same else None
+
+
+def latest_watermark(*watermarks: int | None) -> int | None:
+    """Return the maximum of watermarks; None if there is none."""
+    return max((each for each in watermarks if each is not None), default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -36,6 +37,7 @@ from lakelsm.table.opened_table import OpenedTable
 from lakelsm.table.written_frame import WrittenFrame
 from lakelsm.text_table import amount
 from lakelsm.write.batch_write import BatchResult, BatchWriter, ChangedRows
+from lakelsm.write.event_time import EventTime
 
 #: Writes one batch under a commit user and an identifier.
 _Write: TypeAlias = Callable[[BatchWriter[Any], str, int], BatchResult]
@@ -57,6 +59,8 @@ class WritableTable(OpenedTable):
         commit_user: str | None = None,
         batch_id: int | None = None,
         options: Mapping[str, object] | None = None,
+        event_time: str | None = None,
+        event_time_delay: timedelta | float | str | None = None,
     ) -> CommitResult:
         """Upsert rows. Of rows with one key the last one wins, or the one that ``sequence.field`` selects.
 
@@ -69,20 +73,25 @@ class WritableTable(OpenedTable):
         lists them. A rerun with the same ``commit_user`` and ``batch_id`` (ascending for each user) changes nothing;
         but a batch that changed nothing leaves no snapshot, so its rerun is computed again. A batch may be committed
         after later ones. ``options`` override options of the table for this call: those of one write in
-        docs/options.md. ``ignored_rows`` of the result counts rows of kind -U and -D without effect; a UserWarning
-        reports those of kind -D. Compacts the written buckets afterwards unless the table is ``write-only``. Raises
-        InvalidInputError for wrong columns, types or rows, and then commits nothing; BatchHistoryExpiredError for a
-        batch id below the user's newest that expired snapshots may contain.
+        docs/options.md. ``event_time`` names a column of type DATE or TIMESTAMP: the watermark of the snapshot becomes
+        the maximum of its values less ``event_time_delay`` (such as '10 minutes'), and never lower than before. Values
+        without a time zone are in that of the table, else in UTC. ``ignored_rows`` of the result counts rows of kind
+        -U and -D without effect; a UserWarning reports those of kind -D. Compacts the written buckets afterwards unless
+        the table is ``write-only``. Raises InvalidInputError for wrong columns, types or rows, and then commits nothing;
+        BatchHistoryExpiredError for a batch id below the user's newest that expired snapshots may contain.
         """
         engine, safe_casts = self._engine_of(frame), checked_cast(cast)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
         checked_flag("merge_schema", merge_schema)
         overrides = option_texts("options", options)
+        event = EventTime.checked(event_time, event_time_delay)
         store = self._store().with_options(overrides).for_writes()
-        written = WrittenFrame(engine, store, frame, safe_casts=safe_casts, row_kind=row_kind, options=overrides)
+        written = WrittenFrame(
+            engine, store, frame, safe_casts=safe_casts, row_kind=row_kind, options=overrides, event_time=event
+        )
 
         def append(given: WrittenFrame, writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
-            return writer.append(given.prepared(), user, identifier)
+            return writer.append(given.prepared(), user, identifier, event_time=given.event_column())
 
         return self._commit_frame(written, append, merge_schema, commit_user, batch_id)
 

@@ -15,6 +15,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema_changes import AddColumn, SchemaChange
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table.schema_alteration import alter_schema
+from lakelsm.write.event_time import EventTime, EventTimeColumn
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,12 @@ class WrittenFrame:
     row_kind: str | None = None
     fixed: Mapping[str, object] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    event_time: EventTime | None = None
     changes: tuple[SchemaChange, ...] = ()
+
+    def event_column(self) -> EventTimeColumn | None:
+        """The column that gives the commit its watermark. Raises InvalidInputError for a wrong one."""
+        return None if self.event_time is None else self.event_time.in_table(self.store)
 
     def prepared(self) -> Any:
         """Return the rows in the form of the engine's writer. Raises InvalidInputError for wrong columns and types."""
@@ -54,7 +60,9 @@ class WrittenFrame:
             return columns.rows({str(each.name): each.data_type for each in changes if isinstance(each, AddColumn)})
 
         def check(after: TableSchema) -> None:
-            prepared = self._on(after, rows()).prepared()
+            written = self._on(after, rows())
+            written.event_column()
+            prepared = written.prepared()
             if changes and columns.is_in_memory:  # Check rows first: a refused row must not leave a schema change.
                 for _ in prepared:
                     pass

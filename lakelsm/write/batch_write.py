@@ -34,6 +34,7 @@ from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.hash_indexes import hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.write.event_time import EventTimeColumn
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.written_keys import others_wrote_keys
 
@@ -103,9 +104,16 @@ class BatchWriter(Generic[Rows]):
         self._step = step or (lambda name: None)
         self._environment = environment
 
-    def append(self, rows: Rows, commit_user: str, identifier: int = BATCH_COMMIT_IDENTIFIER) -> BatchResult:
-        """Add the rows as level-0 files."""
-        return self._write(lambda base: rows, CommitKind.APPEND, commit_user, identifier)
+    def append(
+        self,
+        rows: Rows,
+        commit_user: str,
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        *,
+        event_time: EventTimeColumn | None = None,
+    ) -> BatchResult:
+        """Add the rows as level-0 files. ``event_time`` is the column that gives the snapshot its watermark."""
+        return self._write(lambda base: rows, CommitKind.APPEND, commit_user, identifier, event_time=event_time)
 
     def change(
         self,
@@ -123,9 +131,15 @@ class BatchWriter(Generic[Rows]):
         partitions: Callable[[set[bytes]], ReplacedPartitions | None],
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
+        *,
+        event_time: EventTimeColumn | None = None,
     ) -> BatchResult:
-        """Replace partitions by the rows. ``partitions`` returns the filter, given the partitions that were written."""
-        return self._write(lambda base: rows, CommitKind.OVERWRITE, commit_user, identifier, partitions)
+        """Replace partitions by the rows. ``partitions`` returns the filter, given the partitions that were written.
+
+        ``event_time`` is as in `append`.
+        """
+        kind = CommitKind.OVERWRITE
+        return self._write(lambda base: rows, kind, commit_user, identifier, partitions, event_time=event_time)
 
     def _write(
         self,
@@ -135,6 +149,7 @@ class BatchWriter(Generic[Rows]):
         identifier: int,
         partitions: Callable[[set[bytes]], ReplacedPartitions | None] | None = None,
         operation: str | None = None,
+        event_time: EventTimeColumn | None = None,
     ) -> BatchResult:
         room = 0
         first: TaskMessages | None = None
@@ -146,14 +161,15 @@ class BatchWriter(Generic[Rows]):
                 files = attempts.enter_context(self._new_files())
                 try:
                     with self._store.while_changed(base):
-                        written = self._execute(rows_of(base), base, room, kind, files.names)
-                        # A later attempt reads the files of the first, without the rows that the first one ignored.
+                        written = self._execute(rows_of(base), base, room, kind, files.names, event_time)
+                        # A later attempt reads the files of the first, without the rows that the first one ignored or
+                        # replaced by others of the batch.
                         first = written if first is None or changed else first
                         entries = [*written.entries, *written.changelog_entries]
                         files.record_written(entries, has_indexes=bool(written.index_entries))
                         log_step(_LOG, "Table %s: %d files of a batch are written", self._store.name, len(entries))
                         self._step("data-files-written")
-                        message = self._message(written, base, partitions)
+                        message = replace(self._message(written, base, partitions), watermark=first.watermark)
                         if base is not None and changed:
                             message = replace(message, rows_as_of=base.id)
                         commit = partial(self._commit, kind, message, commit_user, identifier, operation)
@@ -229,10 +245,17 @@ class BatchWriter(Generic[Rows]):
         )
 
     def _execute(
-        self, rows: Rows, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames
+        self,
+        rows: Rows,
+        base: Snapshot | None,
+        room: int,
+        kind: CommitKind,
+        names: AttemptNames,
+        event_time: EventTimeColumn | None,
     ) -> TaskMessages:
         """Write the rows to level-0 files; nothing is visible yet."""
-        job = level0_job(self._store, base, kind, names, room=room, environment=self._environment)
+        environment = self._environment
+        job = level0_job(self._store, base, kind, names, room=room, event_time=event_time, environment=environment)
         return self._writer.write(rows, job)
 
 
@@ -243,6 +266,7 @@ def level0_job(
     names: AttemptNames,
     *,
     room: int = 0,
+    event_time: EventTimeColumn | None = None,
     environment: Environment = SYSTEM,
 ) -> Level0Job:
     """Return the job of the tasks that write a batch to level-0 files, based on a snapshot.
@@ -268,6 +292,7 @@ def level0_job(
         hash_indexes=indexes,
         changelog_layout=layout.for_changelog(options) if keeps_input else None,
         dropped_kinds=dropped_kinds(options),
+        event_time=event_time,
         names=names,
         environment=environment,
     )

@@ -36,6 +36,7 @@ from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
+from lakelsm.write.event_time import EventTimeColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,7 @@ class Level0Job:
     written to changelog files (``changelog-producer`` = ``input``); the rows of a key must come in their order.
     ``interleaved``: rows are sorted by key alone, so all buckets are open; their unwritten rows together are limited to
     the bytes of one row group. Rows of ``dropped_kinds`` are counted and not written.
+    ``event_time`` is the column from which the tasks compute the watermark of the batch.
     """
 
     file_io: FileIO
@@ -63,6 +65,7 @@ class Level0Job:
     changelog_layout: FileLayout | None = None
     interleaved: bool = False
     dropped_kinds: tuple[int, ...] = ()
+    event_time: EventTimeColumn | None = None
     names: AttemptNames
     environment: Environment = SYSTEM
 
@@ -118,6 +121,7 @@ class _Level0Task:
         self._written: list[_WrittenBucket] = []
         self._ignored = self._ignored_deletes = 0
         self._kinds = np.zeros(len(ROW_KINDS), dtype=np.int64)
+        self._newest: int | None = None
 
     def write(self, rows: pa.Table) -> None:
         """Split rows by partition and bucket and hand them to the writers of their buckets."""
@@ -128,6 +132,8 @@ class _Level0Task:
         check_batch(values, self._job.spec)
         self._count(values.column(VALUE_KIND), ignored_rows(values, self._job.spec))
         self._kinds += np.bincount(values.column(VALUE_KIND).to_numpy(), minlength=len(ROW_KINDS))
+        if self._job.event_time is not None:
+            self._newest = self._job.event_time.newest(values, self._newest)
         # Rows of Spark have TIME as a number, but the bytes and the directory of a partition need the type of the column.
         heads = [*(values.column(name) for name in self._schema.partition_keys), rows.column(BUCKET)]
         groups, order = order_keys(heads, signed_zeros=True), None
@@ -192,6 +198,7 @@ class _Level0Task:
         """Close the open buckets and return the entries of all written files."""
         self._close_buckets()
         job, buckets = self._job, self._written
+        event_time = job.event_time
         return TaskMessages(
             self._entries([(bucket, file) for bucket in buckets for file in bucket.files], job.layout),
             [entry for bucket in buckets for entry in bucket.indexes],
@@ -199,6 +206,7 @@ class _Level0Task:
             ignored_rows=self._ignored,
             ignored_deletes=self._ignored_deletes,
             row_kinds=tuple(self._kinds.tolist()),
+            watermark=None if event_time is None else event_time.watermark(self._newest),
         )
 
     def _entries(

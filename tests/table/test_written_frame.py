@@ -161,7 +161,7 @@ def test_a_write_that_fails_after_the_change_reports_the_new_schema(
     output = "The schema changes are already published: schema {} has {}."
 
     def failing(error: Callable[[], BaseException]) -> Any:
-        def append(*args: Any) -> Any:
+        def append(*args: Any, **more: Any) -> Any:
             raise error()
 
         return append
