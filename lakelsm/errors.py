@@ -83,6 +83,10 @@ class BatchHistoryExpiredError(InvalidInputError):
     """It is unknown whether a batch was committed: its user committed a higher id, and older snapshots have expired."""
 
 
+class CommitUserTakenError(InvalidInputError):
+    """The commit user of a batch belongs to another streaming query, whose batches have the same ids."""
+
+
 class CommitConflictError(LakelsmError):
     """The commit lost a race against another one. Nothing of it is visible; repeat the work and commit again.
 

@@ -50,6 +50,13 @@ def history_expired(root: Path) -> object:
     return table.write(ROWS, commit_user="job", batch_id=5)
 
 
+def taken_user(root: Path) -> object:
+    table = CommitTable(root)
+    message = CommitMessage([add()])
+    table.committer().commit(CommitKind.APPEND, message, "u", 0, query_id="one")
+    return table.committer().committed("u", 1, "two")
+
+
 def always_late(root: Path) -> object:
     table = CommitTable(root, {"commit.max-retries": "0"})
     table.append(add(file("a")))
@@ -162,6 +169,7 @@ EXAMPLES: dict[str, tuple[ErrorKind, ExitStatus, Callable[[Path], object]]] = {
     "TableAlreadyExistsError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: (made(root), made(root))),
     "SnapshotNotFoundError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: made(root).at(snapshot=99).to_arrow()),
     "BatchHistoryExpiredError": (ErrorKind.FIX, ExitStatus.FAILED, history_expired),
+    "CommitUserTakenError": (ErrorKind.FIX, ExitStatus.FAILED, taken_user),
     "StorageError": (ErrorKind.FIX, ExitStatus.FAILED, full_disk),
     "StorageUnavailableError": (ErrorKind.RETRY, ExitStatus.CONFLICT, lambda root: full_disk(root, errno.ETIMEDOUT)),
     "OutOfMemoryError": (ErrorKind.FIX, ExitStatus.FAILED, too_much_memory),

@@ -23,6 +23,7 @@ _SPANNING = frozenset(
         "commit/commits_on_object_stores",
         "commit/commit_faults",
         "commit/copied_properties",
+        "commit/stream_users",
         "compact/compaction_changelog",
         "compact/killed_and_racing_compactions",
         "compact/lost_compactions",

@@ -1,4 +1,4 @@
-"""The commit user and the batch id of a call, checked before any work."""
+"""The commit user, the batch id and the streaming query of a call, checked before any work."""
 
 from __future__ import annotations
 
@@ -52,6 +52,18 @@ def commit_identity(
         raise InvalidInputError("batch_id: commit_user is missing. A batch is identified by both.")
     user = new_commit_user(options, new_uuid) if commit_user is None else checked_commit_user(commit_user)
     return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
+
+
+def checked_query_id(query_id: str | None, identifier: int) -> str | None:
+    """Return the valid id of a streaming query, or None. Raises InvalidInputError for a query without a batch id."""
+    if query_id is None:
+        return None
+    if not query_id.strip():
+        raise InvalidInputError(f"query_id: {query_id!r} is blank. Use the id of the streaming query.")
+    _check_name("query_id", query_id, _MAX_LENGTH)
+    if identifier == BATCH_COMMIT_IDENTIFIER:
+        raise InvalidInputError("batch_id: it is missing, and query_id is set. A batch of a query has both.")
+    return query_id
 
 
 def checked_batch_id(batch_id: object) -> int:

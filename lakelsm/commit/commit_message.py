@@ -126,13 +126,14 @@ class CommitRequest:
     """A message, and the other values of its snapshot. ``kind`` is the commit kind of the snapshot.
 
     ``replaces_partitions``: the request is an overwrite. ``checks_base``: the request is an append, so all commits after
-    its base snapshot are checked.
+    its base snapshot are checked. ``query_id`` is the streaming query of a batch; None for other batches.
     """
 
     kind: CommitKind
     message: CommitMessage
     commit_user: str
     identifier: int
+    query_id: str | None = None
     replaces_partitions: bool = False
     checks_base: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
+from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user, checked_query_id
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
 from lakelsm.commit.commit_run import CommitRun
 from lakelsm.commit.replay import ReplayCheck
@@ -41,6 +41,7 @@ class Committer:
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
         *,
+        query_id: str | None = None,
         properties: Mapping[str, str] | None = None,
         operation: str | None = None,
         statistics: str | None = None,
@@ -50,15 +51,18 @@ class Committer:
         An APPEND or COMPACT without changes publishes nothing; an OVERWRITE always publishes. An APPEND that deletes
         files is published as an OVERWRITE, as in Java. ``identifier`` ascends for each user. A write with an identifier
         that the user has committed is a no-op; one that was skipped may be committed later (see `ReplayCheck`; the
-        default identifier is not compared). ``statistics`` is the name of a file in ``statistics/``.
+        default identifier is not compared). ``query_id`` is the streaming query of a batch, which its commit user then
+        belongs to. ``statistics`` is the name of a file in ``statistics/``.
 
-        Raises CommitConflictError if the message is not in the table and never will be; its subclasses
-        SequenceConflictError, BucketAssignConflictError, RowsChangedError and VectorsChangedError say which part of the
-        work to repeat. Raises CommitOutcomeUnknownError if that is not certain. After an Exception the caller deletes
-        its data files unless ``keeps_files`` of the error is true; after a BaseException (a signal) the outcome is
-        unknown. The metadata files of a failed commit are deleted by the same rule.
+        Raises CommitUserTakenError if the commit user belongs to another query, CommitConflictError if the message is
+        not in the table and never will be; its subclasses SequenceConflictError, BucketAssignConflictError,
+        RowsChangedError and VectorsChangedError say which part of the work to repeat. Raises CommitOutcomeUnknownError
+        if that is not certain. After an Exception the caller deletes its data files unless ``keeps_files`` of the error
+        is true; after a BaseException (a signal) the outcome is unknown. The metadata files of a failed commit are
+        deleted by the same rule.
         """
         _validate(kind, message, commit_user, identifier)
+        checked_query_id(query_id, identifier)
         if message.is_empty and statistics is None and kind is not CommitKind.OVERWRITE:
             return CommitOutcome(None, files_published=False)
         published_kind = CommitKind.OVERWRITE if kind is CommitKind.APPEND and message.removes else kind
@@ -67,6 +71,7 @@ class Committer:
             message=message,
             commit_user=commit_user,
             identifier=identifier,
+            query_id=query_id,
             replaces_partitions=kind is CommitKind.OVERWRITE,
             checks_base=kind is CommitKind.APPEND,
             properties=dict(properties or {}),
@@ -75,13 +80,17 @@ class Committer:
         )
         return CommitRun(self._store, request, self._environment, self._step).execute()
 
-    def committed(self, commit_user: str, identifier: int) -> CommitOutcome | None:
+    def committed(self, commit_user: str, identifier: int, query_id: str | None = None) -> CommitOutcome | None:
         """Return the outcome of the write that this user committed with this identifier, or None.
 
-        A writer calls this before its work; `commit` checks again.
+        A writer calls this before its work; `commit` checks again. Raises CommitUserTakenError as `commit`.
         """
         request = CommitRequest(
-            kind=CommitKind.APPEND, message=CommitMessage(), commit_user=commit_user, identifier=identifier
+            kind=CommitKind.APPEND,
+            message=CommitMessage(),
+            commit_user=commit_user,
+            identifier=identifier,
+            query_id=checked_query_id(query_id, identifier),
         )
         return ReplayCheck(self._store, request).before()
 

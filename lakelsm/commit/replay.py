@@ -1,11 +1,15 @@
-"""Finds an earlier commit of a batch: (commit user, identifier) makes a rerun a no-op (docs/format.md 14.5)."""
+"""Finds an earlier commit of a batch: (commit user, identifier) makes a rerun a no-op (docs/format.md 14.5).
+
+The identifiers of two streaming queries are not comparable, because each query counts its batches from 0. So a commit
+user belongs to one query, and batches of others are refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
-from lakelsm.errors import BatchHistoryExpiredError, CorruptTableError
+from lakelsm.errors import BatchHistoryExpiredError, CommitUserTakenError, CorruptTableError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.snapshots.table_store import TableStore
@@ -15,6 +19,8 @@ _WRITES = (CommitKind.APPEND, CommitKind.OVERWRITE)
 #: Property of a snapshot whose identifier is lower than one that its user had committed before: the highest of these.
 #: Persisted: do not change
 HIGHEST_IDENTIFIER_PROPERTY = "lakelsm.highest-commit-identifier"
+#: Property of a batch of a streaming query: the id of the query. Persisted: do not change
+STREAM_QUERY_PROPERTY = "lakelsm.stream-query"
 _NONE = -1
 
 
@@ -28,6 +34,10 @@ class ReplayCheck:
     snapshots have expired, the outcome is unknown, and the write is refused. There are two exceptions: a user without a
     retained snapshot counts as new, as in Paimon, and identifiers of a user that only other engines wrote are assumed to
     ascend. A compaction is not searched: a rerun of it finds its input files deleted.
+
+    A write by another query than that of the user's newest writes raises CommitUserTakenError; a write without a query is
+    another one. A query may continue the writes of a user without a query, but only above their identifiers: below them
+    it counts from another start.
     """
 
     def __init__(self, store: TableStore, request: CommitRequest) -> None:
@@ -36,18 +46,23 @@ class ReplayCheck:
         self._request = request
         self._seen: Snapshot | None = None
         self._highest = _NONE
+        self._is_owner = False
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties that the snapshot of this write needs for later searches; none if it is in order."""
-        if not self._is_filtered() or self._highest <= self._request.identifier:
-            return {}
-        return {HIGHEST_IDENTIFIER_PROPERTY: str(self._highest)}
+        """The properties that the snapshot of this write needs for later searches."""
+        found = {}
+        if self._request.query_id is not None:
+            found[STREAM_QUERY_PROPERTY] = self._request.query_id
+        if self._is_filtered() and self._highest > self._request.identifier:
+            found[HIGHEST_IDENTIFIER_PROPERTY] = str(self._highest)
+        return found
 
     def before(self) -> CommitOutcome | None:
         """Return the outcome of this user's commit with this identifier, or None.
 
-        Raises BatchHistoryExpiredError if an expired snapshot may be that commit.
+        Raises BatchHistoryExpiredError if an expired snapshot may be that commit, and CommitUserTakenError if the user
+        belongs to another query.
         """
         if not self._is_filtered():
             return None
@@ -66,7 +81,7 @@ class ReplayCheck:
         followed = seen is None or (bool(new) and seen.matches(new.pop(0)))
         if not followed or None in new:
             # Snapshots expired in between, or were rolled back and their ids used again.
-            self._highest = _NONE
+            self._highest, self._is_owner = _NONE, False
             return self._search(self._of_user(latest), attempts)
         for snapshot in new:
             if snapshot is not None and self._is_same(snapshot):
@@ -103,14 +118,32 @@ class ReplayCheck:
         return list(ids) == list(range(1, len(ids) + 1))
 
     def _is_same(self, snapshot: Snapshot) -> bool:
-        """Return whether a snapshot is this write. Updates the user's highest identifier."""
+        """Return whether a snapshot is this write. Updates the user's highest identifier.
+
+        Raises CommitUserTakenError if it is a write of another query.
+        """
         if snapshot.commit_user != self._request.commit_user:
             return False
+        self._check_query(snapshot)
         same = snapshot.commit_kind in _WRITES and snapshot.commit_identifier == self._request.identifier
         if same and not self._snapshots.is_linked(snapshot):
             return False  # An orphaned snapshot: its writer deletes it, or crashed.
         self._highest = max(self._highest, _highest_identifier(snapshot))
         return same
+
+    def _check_query(self, snapshot: Snapshot) -> None:
+        """Raise CommitUserTakenError if a snapshot of the user shows that this write is of another query."""
+        query, highest = self._request.query_id, _highest_identifier(snapshot)
+        if highest == _NONE:
+            return
+        owner = (snapshot.properties or {}).get(STREAM_QUERY_PROPERTY)
+        if owner == query:
+            self._is_owner = query is not None
+        elif owner is not None:
+            if self._snapshots.is_linked(snapshot):
+                raise CommitUserTakenError(self._why_taken(owner))
+        elif not self._is_owner and highest > self._request.identifier and self._snapshots.is_linked(snapshot):
+            raise CommitUserTakenError(self._why_not_continued(highest))
 
     def _is_filtered(self) -> bool:
         return self._request.identifier != BATCH_COMMIT_IDENTIFIER and self._request.kind in _WRITES
@@ -136,6 +169,22 @@ class ReplayCheck:
             f"because batch {self._highest} is committed and snapshots before {self._snapshots.earliest_id()} have "
             f"expired. Nothing is written; if its rows are missing in the table, write them with a batch id above "
             f"{self._highest}."
+        )
+
+    def _why_taken(self, owner: str) -> str:
+        user, query = self._request.commit_user, self._request.query_id
+        batch = "this batch has no query" if query is None else f"this batch is of query {query!r}"
+        return (
+            f"Table {self._store.name}: commit user {user!r} belongs to streaming query {owner!r}, and {batch}. "
+            "Nothing is committed; use another commit user."
+        )
+
+    def _why_not_continued(self, highest: int) -> str:
+        user, query, identifier = self._request.commit_user, self._request.query_id, self._request.identifier
+        return (
+            f"Table {self._store.name}: commit user {user!r} has written batch {highest} without a streaming query, so "
+            f"batch {identifier} of query {query!r} does not continue its batches. Nothing is committed; use another "
+            "commit user, or the checkpoint of the earlier batches."
         )
 
 

@@ -250,17 +250,25 @@ def commit_change(
 
 
 def known_batch(
-    store: TableStore, commit_user: str | None, batch_id: int | None
+    store: TableStore, commit_user: str | None, batch_id: int | None, *, query_id: str | None = None
 ) -> tuple[str, int, CommitResult | None]:
-    """Return the commit user and the identifier of a call, and its result if the batch was committed before."""
+    """Return the commit user and the identifier of a call, and its result if the batch was committed before.
+
+    ``query_id`` is the streaming query of the batch. Raises CommitUserTakenError if the user belongs to another one.
+    """
     user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)
-    earlier = Committer(store).committed(user, identifier)
+    earlier = Committer(store).committed(user, identifier, query_id)
     return user, identifier, None if earlier is None else batch_result(BatchResult(earlier, ()))
 
 
-def publish_batch(engine: Engine, store: TableStore, write: _Write, user: str, identifier: int) -> CommitResult:
-    """Write and commit one batch, and run the compaction and the upkeep that follow a commit."""
-    batch = write(BatchWriter(engine.writer(store), store), user, identifier)
+def publish_batch(
+    engine: Engine, store: TableStore, write: _Write, user: str, identifier: int, *, query_id: str | None = None
+) -> CommitResult:
+    """Write and commit one batch, and run the compaction and the upkeep that follow a commit.
+
+    ``query_id`` is the streaming query of the batch, as in `known_batch`.
+    """
+    batch = write(BatchWriter(engine.writer(store), store, query_id=query_id), user, identifier)
     snapshot = batch.outcome.snapshot
     with note_if_interrupted(store.name, [] if snapshot is None else [snapshot.id]):
         if batch.ignored_deletes:

@@ -90,7 +90,7 @@ class BatchResult:
 
 
 class BatchWriter(Generic[Rows]):
-    """Writes one batch of prepared rows to a table."""
+    """Writes one batch of prepared rows to a table. ``query_id`` is the streaming query of the batch, if any."""
 
     def __init__(
         self,
@@ -98,11 +98,14 @@ class BatchWriter(Generic[Rows]):
         store: TableStore,
         step: Callable[[str], None] | None = None,
         environment: Environment = SYSTEM,
+        *,
+        query_id: str | None = None,
     ) -> None:
         self._writer = writer
         self._store = store
         self._step = step or (lambda name: None)
         self._environment = environment
+        self._query_id = query_id
 
     def append(
         self,
@@ -209,7 +212,9 @@ class BatchWriter(Generic[Rows]):
         for _ in range(_MAX_REDO):
             try:
                 committer = Committer(self._store, self._step, self._environment)
-                return committer.commit(kind, message, commit_user, identifier, operation=operation)
+                return committer.commit(
+                    kind, message, commit_user, identifier, query_id=self._query_id, operation=operation
+                )
             except RowsChangedError:
                 known, newest = message.rows_as_of, self._store.snapshots.latest_id()
                 if known is None or newest is None or newest <= known:
