@@ -273,7 +273,11 @@ def right_values(
             "dry_run": [False, True],
             "deadline": [None, 0],
         },
-        "Table.maintenance.mark_partitions_done": {"where": [*CONDITIONS, None], "dry_run": [False, True]},
+        "Table.maintenance.mark_partitions_done": {
+            "where": [*CONDITIONS, None],
+            "idle_only": [False],
+            "dry_run": [False, True],
+        },
         "Table.branches.create": {
             "name": ["new", "b"],
             "tag": [None, "old"],

@@ -105,11 +105,16 @@ def _expire(table: Table, arguments: Namespace) -> Report:
 
 def _add_marked(parser: ArgumentParser) -> None:
     _add_where(parser)
+    parser.add_argument(
+        "--idle-only", action="store_true", help="only partitions that are done by partition.idle-time-to-done"
+    )
     add_dry_run(parser)
 
 
 def _mark_done(table: Table, arguments: Namespace) -> Report:
-    names = table.maintenance.mark_partitions_done(arguments.where, dry_run=arguments.dry_run)
+    names = table.maintenance.mark_partitions_done(
+        arguments.where, idle_only=arguments.idle_only, dry_run=arguments.dry_run
+    )
     did = "would be marked" if arguments.dry_run else "marked"
     values = {"table": table.name, "dry_run": arguments.dry_run, "partitions": names}
     text = f"{table.name}: {amount(len(names), 'partition')} {did} as done"

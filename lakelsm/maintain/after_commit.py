@@ -15,6 +15,7 @@ from lakelsm.environment import SYSTEM, Environment
 from lakelsm.failures import after_commit_step
 from lakelsm.maintain.expiry.snapshot_expiry import expire_after_commit
 from lakelsm.maintain.history import record_failure
+from lakelsm.maintain.partitions.idle_partitions import mark_idle_after_commit
 from lakelsm.maintain.partitions.partition_done import mark_done
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions_after_commit
 from lakelsm.maintain.versions import consumers, tag_creation, tags
@@ -73,6 +74,9 @@ def after_commit(
     if written and store.options.partition_end_input_to_done:
         mark = partial(mark_done, store, written, environment)
         failures += _attempt(store, "marking partitions as done", "maintenance.mark_partitions_done()", mark)
+    idle = partial(mark_idle_after_commit, store, environment)
+    call = "maintenance.mark_partitions_done(idle_only=True)"
+    failures += _attempt(store, "marking idle partitions as done", call, idle)
     if store.options.write_only:
         return tuple(failures)
     if store.options.snapshot_expire_execution_mode is ExpireMode.ASYNC:

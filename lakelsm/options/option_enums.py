@@ -107,6 +107,13 @@ class TagFormat(Enum):
     WITHOUT_DASHES_AND_SPACES = "without_dashes_and_spaces"
 
 
+class MarkDoneMode(Enum):
+    """The clock that tells whether a partition is done by its time: that of commits, or watermarks."""
+
+    PROCESS_TIME = "process-time"
+    WATERMARK = "watermark"
+
+
 class ExpireMode(Enum):
     """The thread of the maintenance that follows a commit: the committing thread, or a separate one."""
 

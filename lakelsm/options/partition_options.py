@@ -1,10 +1,12 @@
 """Options of partitions: when they expire, and how they are marked as done."""
 
+# ruff: noqa: RUF009 (option() is a dataclass field specifier)
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelsm.options.option import BOOLEAN, DURATION, INT, TEXT, option
+from lakelsm.options.option import BOOLEAN, CENTURY, DURATION, INT, TEXT, enum_kind, option
+from lakelsm.options.option_enums import MarkDoneMode
 
 #: The only supported action of ``partition.mark-done-action``.
 SUCCESS_FILE = "success-file"
@@ -87,6 +89,31 @@ class PartitionOptions:
         TEXT,
         SUCCESS_FILE,
         "Action that marks a partition as done: 'success-file' writes _SUCCESS into its directory.",
+        per_call=False,
+    )
+    partition_mark_done_action_mode: MarkDoneMode = option(
+        "partition.mark-done-action.mode",
+        enum_kind(MarkDoneMode),
+        MarkDoneMode.PROCESS_TIME,
+        "Clock for partition.idle-time-to-done: the time of commits (process-time) or watermarks (watermark).",
+        per_call=False,
+    )
+    partition_idle_time_to_done: int | None = option(
+        "partition.idle-time-to-done",
+        DURATION,
+        None,
+        "Commits mark a partition as done when it has ended, and nobody has written to it, for longer than this time. "
+        "Needs partition.time-interval.",
+        high=CENTURY,
+        per_call=False,
+    )
+    partition_time_interval: int | None = option(
+        "partition.time-interval",
+        DURATION,
+        None,
+        "Length of a partition, such as '1 d': it ends so long after the time in its values.",
+        low=1,
+        high=CENTURY,
         per_call=False,
     )
     partition_end_input_to_done: bool = option(

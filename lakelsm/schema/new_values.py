@@ -20,6 +20,7 @@ from lakelsm.schema.write_codecs import CODECS, check_codec
 #: Maximum characters of the prefix of commit users; a UUID follows.
 _MAX_PREFIX = 900
 _FORMATTER = "partition.timestamp-formatter"
+_INTERVAL = "partition.time-interval"
 
 
 def check_new_values(schema: TableSchema, changed: Mapping[str, str]) -> None:
@@ -82,6 +83,12 @@ def _partitioned(schema: TableSchema, key: str, text: str) -> None:
         raise InvalidInputError(f"option '{key}' = '{text}' needs a table with partitions. Remove the option.")
 
 
+def _idle_time(schema: TableSchema, key: str, text: str) -> None:
+    _partitioned(schema, key, text)
+    if _INTERVAL not in schema.options:
+        raise InvalidInputError(f"option '{key}' = '{text}' needs '{_INTERVAL}'. Set it, for example to '1 d'.")
+
+
 def _columns(schema: TableSchema, key: str, text: str) -> None:
     for name in parse_names(text):
         if name not in schema.field_names:
@@ -100,6 +107,8 @@ _RULES: Mapping[str, Callable[[TableSchema, str, str], None]] = MappingProxyType
         "consumer-id": _consumer,
         "partition.default-name": _directory_value,
         "partition.expiration-time": _partitioned,
+        "partition.idle-time-to-done": _idle_time,
+        _INTERVAL: _partitioned,
         _FORMATTER: _formatter,
         "partition.timestamp-pattern": _pattern,
         "tag.batch.customized-name": _tag,

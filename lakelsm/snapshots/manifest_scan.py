@@ -135,6 +135,12 @@ def read_delta_entries(
     return _read_all(file_io, paths, read_delta_metas(file_io, paths, snapshot), keep_partitions)
 
 
+def read_delta_partitions(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> set[bytes]:
+    """Return the partitions of the entries of the delta of ``snapshot``. Errors are as in `read_live_entries`."""
+    batches = _open(file_io, paths, read_delta_metas(file_io, paths, snapshot), None, COUNTED)
+    return {partition for batch in batches for partition in batch.partitions}
+
+
 def read_changelog_entries(
     file_io: FileIO,
     paths: TablePaths,

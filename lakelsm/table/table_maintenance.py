@@ -25,6 +25,7 @@ from lakelsm.maintain.expiry.retention import requested_retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots, expire_until
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.orphans.orphan_removal import MIN_AGE, remove_orphans
+from lakelsm.maintain.partitions.idle_partitions import idle_partitions
 from lakelsm.maintain.partitions.partition_done import mark_partitions_done
 from lakelsm.maintain.partitions.partition_drop import drop_partitions
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions
@@ -248,16 +249,21 @@ class TableMaintenance(OpenedTable):
         return expire_partitions(store, bound, strategy=strategy, dry_run=dry_run, deadline=within)
 
     @logged("mark_partitions_done")
-    def mark_partitions_done(self, where: str | None = None, *, dry_run: bool = False) -> list[str]:
+    def mark_partitions_done(
+        self, where: str | None = None, *, idle_only: bool = False, dry_run: bool = False
+    ) -> list[str]:
         """Mark partitions as done, all or those that match a condition on partition columns, and return their names.
 
         A file _SUCCESS in the directory of each records when it was first and last marked, like Paimon's 'success-file'
-        of 'partition.mark-done-action'. ``dry_run`` writes none. Raises UnsupportedFeatureError for other actions,
-        InvalidInputError for a table without partitions.
+        of 'partition.mark-done-action'. ``idle_only``: only those that are not marked since their last write and are
+        done by 'partition.idle-time-to-done', as after a commit. ``dry_run`` writes none. Raises
+        UnsupportedFeatureError for other actions, InvalidInputError for a table without partitions, or without the
+        options of ``idle_only``.
         """
         checked_condition(where)
         store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
-        return list(mark_partitions_done(store, self._on_partitions(store, where), dry_run=dry))
+        only = idle_partitions if checked_flag("idle_only", idle_only) else None
+        return list(mark_partitions_done(store, self._on_partitions(store, where), only=only, dry_run=dry))
 
     @logged("analyze")
     def analyze(

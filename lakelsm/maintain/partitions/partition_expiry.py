@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.commit_message import CommitOutcome
@@ -12,11 +11,9 @@ from lakelsm.environment import SYSTEM, Environment
 from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
 from lakelsm.failures import after_commit_step, note_if_interrupted
-from lakelsm.format.partition_path import partition_text
-from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.partitions.partition_drop import commit_drop
-from lakelsm.maintain.partitions.partition_time import PartitionTimes
+from lakelsm.maintain.partitions.partition_time import PartitionTimes, on_partitions_clock, partition_texts
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
 from lakelsm.plan.partition_files import PartitionFiles, chosen_partitions
 from lakelsm.results import Failure, PartitionExpiryResult
@@ -77,7 +74,9 @@ def _commits(
     result: PartitionExpiryResult,
 ) -> Iterator[PartitionExpiryResult]:
     """Yield the result so far, after each commit and at the end."""
-    before = _on_partitions_clock(store, bound, strategy, environment)
+    # Times of files are local times.
+    values = strategy == _VALUES_TIME
+    before = on_partitions_clock(store, bound, environment) if values else environment.local_wall_clock(bound)
     limit, size = store.options.partition_expiration_max_num, _batch_size(store)
     tries, started, began = 0, environment.clock(), environment.monotonic()
     while True:
@@ -130,18 +129,6 @@ def expire_partitions_after_commit(store: TableStore, environment: Environment =
     return result.after_commit_failures + (() if result.error is None else (result.error,))
 
 
-def _on_partitions_clock(store: TableStore, bound: int, strategy: str, environment: Environment) -> int:
-    """Return a bound by the clock of the partitions' times, in milliseconds as if it were UTC.
-
-    Values have no zone. They are in the table's time zone, or in local time without one, as in Paimon. Times of files are
-    local times.
-    """
-    if strategy != _VALUES_TIME or store.time_zone is None:
-        return environment.local_wall_clock(bound)
-    ahead = bound_time(bound).astimezone(store.time_zone).utcoffset() or timedelta(0)
-    return bound + ahead // timedelta(milliseconds=1)
-
-
 def _is_due(store: TableStore, now: int) -> bool:
     """Return whether a commit checks for expired partitions: each batch by the option, else the first of an interval."""
     interval = store.options.partition_expiration_check_interval
@@ -167,7 +154,7 @@ def _checked_strategy(store: TableStore, strategy: str | None) -> str:
 def _chosen(store: TableStore, found: Sequence[PartitionFiles], strategy: str, before: int) -> _Choice:
     if not found:
         return _Choice((), ())
-    texts = list(_texts(store, [files.partition for files in found]))
+    texts = list(partition_texts(store, [files.partition for files in found]))
     if strategy == _VALUES_TIME:
         options = store.options
         times = PartitionTimes(
@@ -184,15 +171,6 @@ def _chosen(store: TableStore, found: Sequence[PartitionFiles], strategy: str, b
     )
     expired = [found[index] for _, index in by_values]
     return _Choice(expired, [files for files, time in zip(found, known) if time is None])
-
-
-def _texts(store: TableStore, partitions: Sequence[bytes]) -> Iterator[Sequence[str | None]]:
-    """Yield the values of each partition as text. Dates are like '2025-12-31', whatever the directories are called."""
-    types = store.partition_types
-    columns = decode_rows(list(partitions), types)
-    for index in range(len(partitions)):
-        values = [column[index] for column in columns]
-        yield [partition_text(v, kind, False, "") if v.is_valid else None for v, kind in zip(values, types)]
 
 
 def _batch_size(store: TableStore) -> int:

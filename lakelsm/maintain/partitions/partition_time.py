@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 
+from lakelsm.environment import Environment
+from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.format.partition_path import partition_text
+from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.options.partition_timestamps import DAY_FIELDS, parse_timestamp_formatter, pattern_pieces
+from lakelsm.snapshots.table_store import TableStore
 
 #: 'yyyy-MM-dd' with or without ' HH:mm:ss.SSS'. Lenient: numbers have any width, and month 13 is the next January.
 _DEFAULT = re.compile(
@@ -52,11 +58,31 @@ class PartitionTimes:
         if unknown is not None and "$" not in (self.formatter or ""):
             raise InvalidInputError(
                 f"option 'partition.timestamp-pattern' = '{self.pattern}': {unknown} is not a partition column, so no "
-                f"partition can expire. Alter the option; the partition columns are {', '.join(self.keys)}."
+                f"partition has a time. Alter the option; the partition columns are {', '.join(self.keys)}."
             )
         replaced = [by_name[piece] if index % 2 else piece for index, piece in enumerate(pieces)]
         known = [piece for piece in replaced if piece is not None]
         return "".join(known) if len(known) == len(replaced) else None
+
+
+def partition_texts(store: TableStore, partitions: Sequence[bytes]) -> Iterator[Sequence[str | None]]:
+    """Yield the values of each partition as text. Dates are like '2025-12-31', whatever the directories are called."""
+    types = store.partition_types
+    columns = decode_rows(list(partitions), types)
+    for index in range(len(partitions)):
+        values = [column[index] for column in columns]
+        yield [partition_text(v, kind, False, "") if v.is_valid else None for v, kind in zip(values, types)]
+
+
+def on_partitions_clock(store: TableStore, bound: int, environment: Environment) -> int:
+    """Return a bound by the clock of the partitions' times, in milliseconds as if it were UTC.
+
+    Values have no zone. They are in the table's time zone, or in local time without one, as in Paimon.
+    """
+    if store.time_zone is None:
+        return environment.local_wall_clock(bound)
+    ahead = bound_time(bound).astimezone(store.time_zone).utcoffset() or timedelta(0)
+    return bound + ahead // timedelta(milliseconds=1)
 
 
 def _expression(formatter: str) -> re.Pattern[str]:

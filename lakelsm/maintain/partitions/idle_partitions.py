@@ -1,0 +1,300 @@
+"""Partitions that are done because their time has passed and nobody writes to them any more.
+
+By the rule of Paimon's `PartitionMarkDoneTrigger`, a partition is done when more than ``partition.idle-time-to-done``
+has passed since its end (the time in its values plus ``partition.time-interval``) and since the last commit that wrote
+to it. ``partition.mark-done-action.mode`` selects the clock: the time of commits, or watermarks. A later write makes the
+partition pending again, and it is marked again.
+
+Flink keeps the pending partitions in the state of the job. Here they are found in the table, so that they outlive a
+query and do not depend on the writer: partitions with files that are newer than their success file. This costs a read
+of all manifests and success files, so a process keeps the pending partitions of its tables and reads only the deltas of
+later snapshots. What it keeps is a cache: it is compared with the table's history, and may be lost at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from lakelsm.environment import SYSTEM, Environment
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, SnapshotNotFoundError
+from lakelsm.failures import warn_after_commit
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.maintain.partitions.partition_done import check_action, done_times, mark_done
+from lakelsm.maintain.partitions.partition_time import PartitionTimes, on_partitions_clock, partition_texts
+from lakelsm.options.option_enums import MarkDoneMode
+from lakelsm.plan.bucket_files import is_shown
+from lakelsm.plan.partition_files import chosen_partitions
+from lakelsm.snapshots.manifest_scan import read_delta_partitions, read_live_counts
+from lakelsm.snapshots.table_store import TableStore
+
+#: Success files that are read in parallel.
+_THREADS = 16
+#: Tables whose pending partitions a process keeps.
+_MAX_TABLES = 100
+#: Commits that write rows. Compactions leave the rows of a partition as they are.
+_WRITES = (CommitKind.APPEND, CommitKind.OVERWRITE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleRule:
+    """The options, in milliseconds."""
+
+    interval: int
+    idle: int
+    by_watermark: bool
+
+    @staticmethod
+    def of(store: TableStore) -> IdleRule | None:
+        """Return the rule of a table; None if it does not set both durations, or has no partitions."""
+        options = store.options
+        interval, idle = options.partition_time_interval, options.partition_idle_time_to_done
+        if interval is None or idle is None or not store.schema.partition_keys:
+            return None
+        by_watermark = options.partition_mark_done_action_mode is MarkDoneMode.WATERMARK
+        return IdleRule(interval=interval, idle=idle, by_watermark=by_watermark)
+
+    def now(self, newest: Snapshot, clock: int) -> int | None:
+        """Return the current time: the ``clock``, or the watermark of the newest snapshot (None: it has none)."""
+        return newest.watermark if self.by_watermark else clock
+
+
+@dataclass(frozen=True)
+class _LastWrite:
+    """Time and watermark of the last commit that wrote to a partition, or later ones if it has expired."""
+
+    time: int
+    watermark: int | None
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> _LastWrite:
+        return _LastWrite(snapshot.time_millis, snapshot.watermark)
+
+    def is_idle(self, rule: IdleRule, now: int) -> bool:
+        """Return whether more than the idle time has passed. Commits before the first watermark do not count."""
+        last = self.watermark if rule.by_watermark else self.time
+        return last is None or now - last > rule.idle
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """The partitions that are not marked as done since their last write, as of a snapshot.
+
+    ``reported`` are those that have been reported because their values are not times.
+    """
+
+    snapshot: Snapshot
+    writes: Mapping[bytes, _LastWrite]
+    reported: frozenset[bytes] = frozenset()
+
+    def without(self, partitions: Sequence[bytes]) -> _Pending:
+        """Return the state after the partitions were marked."""
+        return replace(self, writes={key: each for key, each in self.writes.items() if key not in set(partitions)})
+
+
+#: The state of the process, by branch of a table. An entry is replaced as a whole, so threads need no lock.
+_KNOWN: dict[TablePaths, _Pending] = {}
+
+
+def mark_idle_after_commit(store: TableStore, environment: Environment) -> None:
+    """Mark the partitions that are done as of the newest snapshot, if the options say so."""
+    rule = IdleRule.of(store)
+    if rule is not None:
+        store.run_on_newest(partial(_mark_idle, store, rule, environment), environment.sleep)
+
+
+def idle_partitions(store: TableStore, environment: Environment = SYSTEM) -> list[bytes]:
+    """Return the partitions that `mark_idle_after_commit` would mark now; reads everything from the table.
+
+    Raises InvalidInputError for a table without the options.
+    """
+    rule = IdleRule.of(store)
+    if rule is None:
+        raise InvalidInputError(
+            f"Table {store.name}: no partition is done by its time, because options 'partition.idle-time-to-done' and "
+            "'partition.time-interval' are not both set. Set them, or leave idle_only out."
+        )
+
+    def find() -> list[bytes]:
+        now, newest = environment.clock(), store.snapshots.latest()
+        if newest is None:
+            return []
+        with store.while_read(newest):
+            due, _ = _due(store, rule, _found(store, rule, newest, now, environment), now, environment)
+        return due
+
+    return store.run_on_newest(find, environment.sleep)
+
+
+def _mark_idle(store: TableStore, rule: IdleRule, environment: Environment) -> None:
+    # The time is taken before the snapshot is read: a commit that is not seen has a later time than the success file.
+    now, newest = environment.clock(), store.snapshots.latest()
+    if newest is None:
+        return
+    check_action(store)
+    with store.while_read(newest):
+        known = _KNOWN.get(store.paths)
+        pending = None if known is None else _advanced(store, known, newest)
+        if pending is None:
+            pending = _found(store, rule, newest, now, environment)
+        due, unread = _due(store, rule, pending, now, environment)
+    _report(store, unread)
+    pending = _remember(store, replace(pending, reported=pending.reported.union(unread)))
+    failure: Exception | None = None
+    for partition in due:
+        try:
+            mark_done(store, [partition], replace(environment, clock=lambda: now))
+            pending = _remember(store, pending.without([partition]))
+        except (OSError, LakelsmError) as error:  # A damaged success file must not keep others from being written.
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def _remember(store: TableStore, pending: _Pending) -> _Pending:
+    _KNOWN.pop(store.paths, None)
+    _KNOWN[store.paths] = pending
+    while len(_KNOWN) > _MAX_TABLES:
+        with suppress(StopIteration, KeyError, RuntimeError):  # Another thread may change it.
+            del _KNOWN[next(iter(_KNOWN))]
+    return pending
+
+
+def _advanced(store: TableStore, known: _Pending, newest: Snapshot) -> _Pending | None:
+    """Return the state with the writes since; None if the history between has expired or was rolled back."""
+    if newest.matches(known.snapshot):
+        return known
+    if newest.id <= known.snapshot.id or not known.snapshot.matches(store.snapshots.try_get(known.snapshot.id)):
+        return None
+    writes = dict(known.writes)
+    for number in range(known.snapshot.id + 1, newest.id + 1):
+        snapshot = newest if number == newest.id else store.snapshots.try_get(number)
+        written = None if snapshot is None else _written(store, snapshot)
+        if snapshot is None or written is None:
+            return None
+        writes.update(dict.fromkeys(written, _LastWrite.of(snapshot)))
+    return replace(known, snapshot=newest, writes=writes)
+
+
+def _written(store: TableStore, snapshot: Snapshot) -> set[bytes] | None:
+    """Return the partitions that a commit wrote to; None if it has expired."""
+    if snapshot.commit_kind not in _WRITES:
+        return set()
+    try:
+        with store.while_read(snapshot):
+            return read_delta_partitions(store.file_io, store.paths, snapshot)
+    except SnapshotNotFoundError:
+        return None
+
+
+def _found(store: TableStore, rule: IdleRule, newest: Snapshot, now: int, environment: Environment) -> _Pending:
+    """Return the state as the table has it.
+
+    The success file of a partition is compared with its files first: one that is later by the idle time or more is of
+    all of them. Only for the others the last write is looked for, in snapshots within the idle time: a partition that
+    none of them wrote to is idle.
+    """
+    live = chosen_partitions(store, newest, None)
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="lakelsm-done") as pool:
+        marked = list(pool.map(lambda files: _marked(store, files.partition), live))
+    # By partition: when it was marked, and by how much later than its newest file was created; None: unknown.
+    left: dict[bytes, tuple[int | None, int | None]] = {}
+    for files, time in zip(live, marked):
+        later = None
+        if time is not None and files.updated is not None:
+            later = environment.local_wall_clock(time) - files.updated
+        if later is None or later < rule.idle:
+            left[files.partition] = time, later
+    writes: dict[bytes, _LastWrite] = {}
+    oldest = newest
+    for snapshot, written in _newest_writes(store, rule, newest, now):
+        oldest = snapshot
+        writes.update({each: _LastWrite.of(snapshot) for each in written if each in left and each not in writes})
+        if len(writes) == len(left):
+            break
+    pending = {}
+    for partition, (time, later) in left.items():
+        write = writes.get(partition)
+        is_marked = (later or -1) >= 0 if write is None else time is not None and time >= write.time
+        if not is_marked:
+            pending[partition] = write or _LastWrite.of(oldest)
+    return _Pending(newest, pending)
+
+
+def _newest_writes(
+    store: TableStore, rule: IdleRule, newest: Snapshot, now: int
+) -> Iterator[tuple[Snapshot, set[bytes]]]:
+    """Yield snapshots and the partitions that they wrote to, newest first, up to the first before the idle time."""
+    time = rule.now(newest, now)
+    snapshot: Snapshot | None = newest
+    while snapshot is not None:
+        written = _written(store, snapshot)
+        if written is None:
+            return
+        yield snapshot, written
+        if snapshot.id == 1 or (time is not None and _LastWrite.of(snapshot).is_idle(rule, time)):
+            return
+        snapshot = store.snapshots.try_get(snapshot.id - 1)
+
+
+def _marked(store: TableStore, partition: bytes) -> int | None:
+    """Return when a partition was last marked as done. A damaged file counts as none: marking it raises the error."""
+    try:
+        times = done_times(store, partition)
+    except CorruptTableError:
+        return None
+    return None if times is None else times.modified
+
+
+def _due(
+    store: TableStore, rule: IdleRule, pending: _Pending, clock: int, environment: Environment
+) -> tuple[list[bytes], list[bytes]]:
+    """Return the pending partitions that are done, and those that were not reported and whose values are not times."""
+    now = rule.now(pending.snapshot, clock)
+    if now is None or not pending.writes:
+        return [], []
+    options, partitions = store.options, sorted(pending.writes)
+    times = PartitionTimes(
+        store.schema.partition_keys, options.partition_timestamp_pattern, options.partition_timestamp_formatter
+    )
+    starts = [times.millis(texts) for texts in partition_texts(store, partitions)]
+    # Watermarks are in UTC, so without a time zone of the table the values are too, as in Paimon.
+    before = now - rule.idle - rule.interval
+    if store.time_zone is not None or not rule.by_watermark:
+        before = on_partitions_clock(store, before, environment)
+    unread = [each for each, start in zip(partitions, starts) if start is None and each not in pending.reported]
+    due = [
+        each
+        for each, start in zip(partitions, starts)
+        if start is not None and start < before and pending.writes[each].is_idle(rule, now)
+    ]
+    return _complete(store, pending.snapshot, due), unread
+
+
+def _complete(store: TableStore, newest: Snapshot, due: Sequence[bytes]) -> list[bytes]:
+    """Return the partitions that have files, and whose rows are all visible: level 0 may need a compaction first."""
+    if not due:
+        return []
+    wanted, shown = set(due), is_shown(store.options, level=0)
+    live: set[bytes] = set()
+    hidden: set[bytes] = set()
+    keep = partial(map, wanted.__contains__)
+    for batch, rows in read_live_counts(store.file_io, store.paths, newest, lambda each: list(keep(each))):
+        partitions = [batch.partitions[code] for code in batch.partition_codes[rows].tolist()]
+        live.update(partitions)
+        if not shown:
+            hidden.update(each for each, level in zip(partitions, batch.counts(rows).levels.tolist()) if level == 0)
+    return [each for each in due if each in live and each not in hidden]
+
+
+def _report(store: TableStore, unread: Sequence[bytes]) -> None:
+    if unread:
+        warn_after_commit(
+            f"Table {store.name}: partition {store.partition_label(unread[0])} is never done by its time ({len(unread)} "
+            "in total), because its values are not a time. Check options 'partition.timestamp-pattern' and "
+            "'partition.timestamp-formatter'."
+        )
