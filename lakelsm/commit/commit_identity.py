@@ -22,6 +22,11 @@ def new_commit_user(options: TableOptions, new_uuid: Callable[[], str]) -> str:
     return f"{prefix}_{unique}"
 
 
+def stream_commit_user(options: TableOptions, query_id: str) -> str:
+    """Return the commit user of a streaming query that names none: the id of the query, with the prefix of the table."""
+    return new_commit_user(options, lambda: query_id)
+
+
 def checked_commit_user(commit_user: object) -> str:
     """Return a valid commit user. Raises InvalidInputError for a text that not all engines could read back."""
     if not isinstance(commit_user, str):

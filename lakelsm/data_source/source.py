@@ -11,12 +11,13 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource
 
 from lakelsm.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamWriter, DataSourceWriter
     from pyspark.sql.types import StructType
 
     from lakelsm.data_source.table_location import CatalogTable
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 FORMAT = "lakelsm"
 #: The module of Spark's worker that passes filters to a reader. Spark runs it if filters may be pushed down.
 _FILTER_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+#: The module of Spark's worker that commits or aborts the batch of a stream.
+_COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 
 
 class DefaultSource(DataSource):
@@ -45,7 +48,7 @@ class DefaultSource(DataSource):
         """Return the columns of the table at the wanted snapshot, in Spark's types. Spark also calls it for writes."""
         from lakelsm.data_source.read_options import ReadOptions
         from lakelsm.data_source.spark_rows import source_struct
-        from lakelsm.data_source.write_options import BATCH_NAMES, WriteOptions
+        from lakelsm.data_source.write_options import BATCH_NAMES
 
         if "provider" in self.options:  # Spark adds its own keys to the options of such a statement.
             raise UnsupportedFeatureError(
@@ -53,7 +56,7 @@ class DefaultSource(DataSource):
                 "queries. Use Catalog.register for tables by name, or CREATE TEMPORARY VIEW."
             )
         if any(name.lower() in BATCH_NAMES for name in self.options):
-            return source_struct(WriteOptions.of(self.options, self.registered).location.opened().schema, None)
+            return self._written_columns()
         options = ReadOptions.of(self.options, self.registered)
         return source_struct(options.opened().schema, options.columns)
 
@@ -63,7 +66,7 @@ class DefaultSource(DataSource):
         from lakelsm.data_source.reader import FilteringReader, TableReader
 
         # Spark refuses a reader that takes filters if the session does not push them down (4.1 to 4.3).
-        kind = FilteringReader if _may_push_filters() else TableReader
+        kind = FilteringReader if _is_worker(_FILTER_WORKER) else TableReader
         return kind(ReadOptions.of(self.options, self.registered), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -73,16 +76,39 @@ class DefaultSource(DataSource):
 
         return TableWriter(WriteOptions.of(self.options, self.registered), schema, overwrite=overwrite)
 
+    def _written_columns(self) -> StructType:
+        """Return the columns of rows to write, with that of row kinds, because Spark refuses other columns."""
+        from lakelsm.data_source.spark_rows import source_struct
+        from lakelsm.data_source.write_options import WriteOptions
+        from lakelsm.schema.identifiers import match
+
+        options = WriteOptions.of(self.options, self.registered)
+        struct = source_struct(options.location.opened().schema, None)
+        if options.row_kind is None or match(options.row_kind, struct.names) is not None:
+            return struct
+        return struct.add(options.row_kind, "string")
+
     def streamReader(self, schema: StructType) -> NoReturn:
         """Raise UnsupportedFeatureError."""
         raise UnsupportedFeatureError(f"format({FORMAT!r}) has no streams. Use Table.changelog_reader.")
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Raise UnsupportedFeatureError."""
-        raise UnsupportedFeatureError(f"format({FORMAT!r}) has no streams. Use foreachBatch with Table.write.")
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return the writer of a batch of a stream, or of its commit. ``overwrite``: the output mode is complete."""
+        from lakelsm.data_source.write_options import WriteOptions
+
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+            raise UnsupportedFeatureError(
+                f"writeStream.format({FORMAT!r}) needs PySpark 4.1 or later. Use Table.write_stream."
+            )
+        from lakelsm.data_source.stream_writer import StreamWriter
+
+        options = WriteOptions.of_stream(self.options, self.registered)
+        if _is_worker(_COMMIT_WORKER):
+            return StreamWriter(options)
+        return StreamWriter.of_batch(options, schema, overwrite=overwrite)
 
 
-def _may_push_filters() -> bool:
-    """Return whether this process is the worker that passes filters."""
+def _is_worker(module: str) -> bool:
+    """Return whether this process is the worker that runs a module of Spark."""
     main: Any = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return _FILTER_WORKER in sys.modules or getattr(main, "name", None) == _FILTER_WORKER
+    return module in sys.modules or getattr(main, "name", None) == module

@@ -264,17 +264,12 @@ class FreshCache:
         with self.acquire() as held:
             newest = self.store.refreshed()
             defined = held.defined if newest is self.store else self._definition.of_table(newest)
-            is_other = newest is not self.store and self._is_recreated()
+            is_other = newest is not self.store and self.store.is_recreated()
             if is_other or not defined.matches(held.defined) or self._has_other_partitions(held, partitions):
                 self._replace(self._open(defined))
             else:
                 held.row_cache.drop(held.refresh().changed)
             self.store = newest
-
-    def _is_recreated(self) -> bool:
-        """Return whether the lookup's schema is missing or different: the table was dropped and created again."""
-        schemas, own = self.store.schemas, self.store.schema
-        return own.id not in schemas.ids() or schemas.get(own.id) != own
 
     def _has_other_partitions(self, held: DefinedCache, now: bool) -> bool:
         """Return whether a check for the greatest partitions is due (``now``: always) and finds other ones."""

@@ -103,6 +103,10 @@ class TableStore:
         schema = self.schemas.latest(self.schema.id)
         return self if schema == self.schema else self.with_schema(schema)
 
+    def is_recreated(self) -> bool:
+        """Return whether the table's schema is missing or different: the table was dropped, or created again."""
+        return self.schema.id not in self.schemas.ids() or self.schemas.get(self.schema.id) != self.schema
+
     def with_options(self, overrides: Mapping[str, str] | None) -> TableStore:
         """Return the same table with options for one call."""
         if not overrides:

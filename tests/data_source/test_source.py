@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import datasource
+from pyspark.sql import functions as F
 
 from lakelsm import Catalog, Table
+from lakelsm.commit.replay import STREAM_QUERY_PROPERTY
 from lakelsm.data_source.source import DefaultSource
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.snapshot import CommitKind
 from tests.typed_values import TYPED_VALUES
 
 if TYPE_CHECKING:
@@ -120,9 +124,83 @@ def test_frames_are_written_with_one_commit_and_a_failed_job_leaves_nothing(
     assert small.to_arrow(ordered=True).to_pylist() == [{"id": 0, "n": "0"}, {"id": 1, "n": "1"}]
 
 
-def test_streams_name_their_remedy() -> None:
-    source = DefaultSource({"path": "t"})
+def test_stream_reads_name_their_remedy() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"Table.changelog_reader"):
-        source.streamReader(None)  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedFeatureError, match="foreachBatch"):
-        source.streamWriter(None, False)  # type: ignore[arg-type]
+        DefaultSource({"path": "t"}).streamReader(None)  # type: ignore[arg-type]
+
+
+def test_stream_writes_need_the_arrow_writer_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(datasource, "DataSourceStreamArrowWriter", raising=False)
+    with pytest.raises(UnsupportedFeatureError, match=r"PySpark 4.1 or later. Use Table.write_stream"):
+        DefaultSource({"path": "t"}).streamWriter(None, False)  # type: ignore[arg-type]
+
+
+def test_row_kinds_of_a_batch_are_a_column_of_its_rows(tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path))
+    catalog.create_database("d")
+    small = catalog.create_table("d.s", {"id": "BIGINT", "n": "INT"}, primary_key="id")
+    path = {"path": small._store().paths.root}
+    assert DefaultSource({**path, "Row-Kind": "rk"}).schema().names == ["id", "n", "rk"]
+    assert DefaultSource({**path, "event-time": "x"}).schema().names == ["id", "n"]
+
+
+def test_streams_of_rows_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Restarts, a replay as in apache/paimon#9666, a failed batch, a taken commit user, and the mode complete."""
+    if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+        pytest.skip("PySpark 4.0 has no stream writer for Arrow")
+    options = {"bucket": "2", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+    catalog = Catalog(str(tmp_path / "wh"), spark)
+    catalog.create_database("d")
+    columns = "id BIGINT NOT NULL, n BIGINT, s CHAR(3)"
+    small = catalog.create_table("d.s", columns, primary_key="id", options=options)
+    root, source, log = small._store().paths.root, tmp_path / "in", tmp_path / "log"
+    source.mkdir()
+
+    def add(number: int, rows: list[str]) -> None:
+        (source / f"{number}.json").write_text("\n".join(rows))
+
+    def run(mode: str = "append", log: Path = log, **given: str) -> None:
+        frame = spark.readStream.schema("id BIGINT, n BIGINT, s STRING, rk STRING").option("maxFilesPerTrigger", 1)
+        rows = frame.json(str(source))
+        if mode == "complete":
+            rows = rows.groupBy("id").agg(F.count("n").alias("n"), F.max("s").alias("s"))
+        query = rows.writeStream.format("lakelsm").queryName("rows").outputMode(mode).trigger(availableNow=True)
+        query.option("checkpointLocation", str(log)).options(**given).start(root).awaitTermination()
+
+    def commits() -> list[tuple[str, int, str]]:
+        found = [each for each in small._store().snapshots.list() if each.commit_kind is CommitKind.APPEND]
+        return [(each.commit_user, each.commit_identifier, each.properties[STREAM_QUERY_PROPERTY]) for each in found]
+
+    for number in range(3):
+        lines = [f'{{"id": {at}, "n": {10**number}, "s": "a", "rk": "+I"}}' for at in range(3)]
+        add(number, [*lines, f'{{"id": 3, "n": 1, "rk": "{"-D" if number == 1 else "+I"}"}}'])
+        if number:
+            run(**{"row-kind": "rk"})
+    query = json.loads((log / "metadata").read_text())["id"]
+    assert commits() == [(query, number, query) for number in range(3)]
+    rows = [{"id": at, "n": 1 if at == 3 else 111, "s": None if at == 3 else "a"} for at in range(4)]
+    assert small.to_arrow(ordered=True).to_pylist() == rows
+
+    # The query crashed between the commit of the table and the one of Spark.
+    for path in log.glob("commits/*2*"):
+        path.unlink()
+    before = sorted(Path(root).rglob("*"))
+    run(**{"row-kind": "rk"})
+    assert small.to_arrow(ordered=True).to_pylist() == rows
+    assert sorted(Path(root).rglob("*")) == before
+
+    add(3, ['{"id": 1, "n": 1, "s": "too long", "rk": "+I"}', '{"id": 2, "n": 1, "s": "b", "rk": "+I"}'])
+    with pytest.raises(Exception, match=r"InvalidInputError: Nothing was written: .*column 's'"):
+        run(**{"row-kind": "rk"})
+    assert sorted(Path(root).rglob("*")) == before
+    add(3, ['{"id": 1, "n": 1, "s": "b", "rk": "+I"}'])
+    with pytest.raises(Exception, match=rf"CommitUserTakenError: .*{query}"):
+        run(log=tmp_path / "other", **{"row-kind": "rk", "commit-user": query})
+    assert sorted(Path(root).rglob("*.parquet")) == [path for path in before if path.suffix == ".parquet"]
+    with pytest.raises(Exception, match="option 'batch-id': the batches of a stream"):
+        run(log=tmp_path / "third", **{"batch-id": "1"})
+
+    run("complete", tmp_path / "complete")
+    expected = [{"id": 0, "n": 3, "s": "a"}, {"id": 1, "n": 4, "s": "b"}, {"id": 2, "n": 3, "s": "a"}]
+    assert small.to_arrow(ordered=True).to_pylist() == [*expected, {"id": 3, "n": 3, "s": None}]
+    assert not small.maintenance.check(data="full").findings

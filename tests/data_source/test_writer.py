@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from lakelsm import Catalog, Table
-from lakelsm.data_source import writer as writer_module
+from lakelsm.data_source import planned_write
 from lakelsm.data_source.read_options import ReadOptions
 from lakelsm.data_source.reader import TableReader
 from lakelsm.data_source.spark_rows import arrow_form, source_struct
@@ -48,7 +48,7 @@ def task(writer: TableWriter, number: int, rows: dict[int, int], monkeypatch: py
         def partitionId(self) -> int:
             return number
 
-    monkeypatch.setattr(writer_module, "TaskContext", Context)
+    monkeypatch.setattr(planned_write, "TaskContext", Context)
     schema = pa.schema([("id", pa.int32()), ("n", pa.int32())])
     batch = pa.RecordBatch.from_pydict({"id": list(rows), "n": list(rows.values())}, schema=schema)
     return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(writer)).write(iter([batch]))))
@@ -136,7 +136,7 @@ def test_rows_get_higher_numbers_if_another_write_commits_first(
     writer.commit(messages)
     assert rows_of(table) == {**numbers(0, 10, 100), **dict.fromkeys(range(10, 20), -1)}
     live = {Path(name).name for name in files_of(table)}
-    assert not any(writer._job.names.owns(name) for name in live)
+    assert not any(writer._planned.job.names.owns(name) for name in live)
     assert not table.maintenance.check(data="full").findings
 
 
@@ -159,7 +159,7 @@ def test_abort_deletes_the_files_of_all_tasks(tmp_path: Path, monkeypatch: pytes
     message = task(writer, 0, numbers(0, 10), monkeypatch)
     assert files_of(table) > before
     # Another task writes a file until Spark kills it.
-    monkeypatch.setattr(writer_module, "_ABORT_PAUSES", (0.0, 0.01))
+    monkeypatch.setattr(planned_write, "_ABORT_PAUSES", (0.0, 0.01))
     monkeypatch.setattr(type(SYSTEM), "sleep", lambda _, pause: pause and task(writer, 1, {1: 1}, monkeypatch))
     writer.abort([message, None])
     assert files_of(table) == before
@@ -228,7 +228,7 @@ def test_a_key_has_one_dynamic_bucket_whichever_tasks_have_it(tmp_path: Path, mo
     assert not table.maintenance.check(data="full").findings
     live = table.inspect.files().to_arrow().num_rows
     assert len(files_of(table)) == live
-    assert not any(writer._job.names.owns(path.name) for path in tmp_path.rglob("*"))
+    assert not any(writer._planned.job.names.owns(path.name) for path in tmp_path.rglob("*"))
     table.compact(full=True)
     assert len(rows_of(table)) == 81
 
