@@ -31,6 +31,7 @@ from lakelsm.plan.bucket_files import is_shown
 from lakelsm.plan.partition_files import chosen_partitions
 from lakelsm.snapshots.manifest_scan import read_delta_partitions, read_live_counts
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.watermarks import watermark_of
 
 #: Success files that are read in parallel.
 _THREADS = 16
@@ -60,7 +61,7 @@ class IdleRule:
 
     def now(self, newest: Snapshot, clock: int) -> int | None:
         """Return the current time: the ``clock``, or the watermark of the newest snapshot (None: it has none)."""
-        return newest.watermark if self.by_watermark else clock
+        return watermark_of(newest) if self.by_watermark else clock
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class _LastWrite:
 
     @staticmethod
     def of(snapshot: Snapshot) -> _LastWrite:
-        return _LastWrite(snapshot.time_millis, snapshot.watermark)
+        return _LastWrite(snapshot.time_millis, watermark_of(snapshot))
 
     def is_idle(self, rule: IdleRule, now: int) -> bool:
         """Return whether more than the idle time has passed. Commits before the first watermark do not count."""
