@@ -231,7 +231,7 @@ def right_values(
         "Lookup.get_many": {"keys": [pa.table({"dt": ["a"], "k": [1]})], "how": ["left", "inner"], **TIMES},
         "Table.explain": {**WHERE, "fresh": [False, True]},
         "Table.head": {"rows": [2, 0]},
-        "Table.at": {"snapshot": [1], "timestamp": [None], "tag": [None], "watermark": [None]},
+        "Table.at": {"snapshot": [1], "timestamp": [None], "tag": [None]},
         "Table.to_reader": ARROW,
         "Table.to_arrow": ARROW,
         "Table.to_pandas": ARROW,
