@@ -17,6 +17,7 @@ from typing import Any
 import pandas
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 import lakelsm
@@ -52,6 +53,7 @@ LATE = {
     "DataFrame": DataFrame,
     "Lookup": Lookup,
     "SparkSession": SparkSession,
+    "StreamingQuery": StreamingQuery,
     "StructType": StructType,
     "pandas": pandas,
     "polars": types.SimpleNamespace(DataFrame=object),

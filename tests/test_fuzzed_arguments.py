@@ -118,7 +118,7 @@ CHANGING_ROWS |= {"Table.maintenance.drop_partitions", "Table.maintenance.expire
 WRITING |= CHANGING_ROWS
 
 #: Methods that need a session for all arguments, or that belong to one.
-SPARK_ALONE = {"read", "changelog", "lookup_join", "update", "to_spark", "__init__", "for_path"}
+SPARK_ALONE = {"read", "changelog", "write_stream", "lookup_join", "update", "to_spark", "__init__", "for_path"}
 
 POINT = [None, 1, "old", datetime.datetime(2999, 1, 1)]
 DRY_RUN: dict[str, list[Any]] = {"dry_run": [False, True]}
@@ -145,6 +145,14 @@ CHANGELOG = {
 }
 #: A view shows the first snapshot.
 VIEWED = {name: values for name, values in CHANGELOG.items() if name not in ("end", "consumer_id")} | {"start": [None, 0]}
+
+
+def empty_stream(spark: SparkSession, warehouse: Path, frame: DataFrame | pa.Table) -> object:
+    """Return a stream without rows, which ends at once."""
+    (warehouse / "landing").mkdir(exist_ok=True)
+    stream = spark.readStream.schema(frame.schema).parquet(str(warehouse / "landing"))
+    checkpoint = str(warehouse.with_name(f"{warehouse.name}-checkpoint"))
+    return stream.writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
 
 
 def right_values(
@@ -191,6 +199,16 @@ def right_values(
             "event_time_delay": [None],
             **CAST,
         },
+        "Table.write_stream": {
+            "stream": [None if spark is None else empty_stream(spark, warehouse, frame)],
+            "row_kind": [None],
+            "overwrite": [False],
+            "cast": CAST["cast"],
+            "commit_user": COMMIT["commit_user"],
+            "compact_every": [1, 0],
+            "event_time": [None],
+            "event_time_delay": [None],
+        },
         "Table.overwrite": {"frame": [frame], "partition": [None], **COMMIT, **CAST},
         "Table.delete": {"where": ["k = 1"], "keys": [None], **COMMIT, **ENGINE},
         "Table.update": {
@@ -231,7 +249,7 @@ def right_values(
         "Lookup.get_many": {"keys": [pa.table({"dt": ["a"], "k": [1]})], "how": ["left", "inner"], **TIMES},
         "Table.explain": {**WHERE, "fresh": [False, True]},
         "Table.head": {"rows": [2, 0]},
-        "Table.at": {"snapshot": [1], "timestamp": [None], "tag": [None]},
+        "Table.at": {"snapshot": [1], "timestamp": [None], "tag": [None], "watermark": [None]},
         "Table.to_reader": ARROW,
         "Table.to_arrow": ARROW,
         "Table.to_pandas": ARROW,

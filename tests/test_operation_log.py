@@ -54,6 +54,7 @@ OF_METADATA = {
 ELSEWHERE = {
     "Table.read",
     "Table.changelog",
+    "Table.write_stream",
     *(f"TableView.{each}" for each in ["read", "changelog", "changelog_reader"]),
 }
 ELSEWHERE |= {f"TableView.{each}" for each in ["count", "head", "to_arrow", "to_pandas", "to_polars", "to_reader"]}

@@ -34,6 +34,7 @@ PAGES = {
     "docs/check.md": ORDERS,
     "docs/keys.md": CATALOG,
     "docs/sql.md": CATALOG,
+    "docs/streaming.md": "",
 }
 
 

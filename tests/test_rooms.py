@@ -46,6 +46,7 @@ _SPANNING = frozenset(
         "maintain/orphans/leftovers_of_kills",
         "maintain/orphans/random_histories",
         "options/option_readers",
+        "data_source/watermarks_of_streams",
         "expressions/conditions_beside_spark",
         "predicate/expressions_against_spark",
         "predicate/predicate_against_spark",

@@ -117,8 +117,8 @@ MAY_START: dict[str, tuple[Call, str]] = {
     "ResultTable.to_spark": (lambda at: at.table.inspect.files().to_spark(), "call to_arrow or to_pandas"),
     "lakelsm query-service": (lambda at: at.verb("query-service", "--engine", "spark"), "pass --engine local"),
 }
-#: Calls that load PySpark but start no session: one returns a function of DataFrames, the other is given a session.
-LOADING = ("Table.lookup_join", "Catalog.register")
+#: Calls that load PySpark but start no session: they return a function of DataFrames, or are given a session or stream.
+LOADING = ("Table.lookup_join", "Table.write_stream", "Catalog.register")
 #: The calls with an argument ``engine``: they may start a session only with 'spark'.
 BY_ENGINE: dict[str, CallByEngine] = {
     "Catalog.sql": lambda at, engine: at.warehouse_of_table.sql("SELECT id FROM db.t", engine),
@@ -200,6 +200,7 @@ OTHERS: Calls = {
     "Table.to_polars": lambda at: _to_polars(at.table),
     "Table.to_reader": lambda at: at.table.to_reader("id = 1", ["id"]).read_all(),
     "Table.write": lambda at: at.table.write([{"id": 1, "dt": "a", "v": None}]),
+    "Table.write_stream": lambda at: _refused_stream(at.table),
     "TableMerge.when_matched_delete": lambda at: at.merge.when_matched_delete(),
     "TableMerge.when_matched_update": lambda at: at.merge.when_matched_update(),
     "TableMerge.when_not_matched_by_source_delete": lambda at: at.merge.when_not_matched_by_source_delete(),
@@ -286,6 +287,12 @@ def _refused_registration(catalog: Catalog) -> None:
     """Register tables without a session."""
     with pytest.raises(InvalidInputError, match="spark: expected a SparkSession"):
         catalog.register(None)  # type: ignore[arg-type]
+
+
+def _refused_stream(table: Table) -> None:
+    """Write rows that are not a stream."""
+    with pytest.raises(InvalidInputError, match="stream: expected a streaming DataFrame"):
+        table.write_stream(ROWS)
 
 
 def _on(engine: str | None, call: CallByEngine) -> Call:

@@ -22,11 +22,6 @@ def new_commit_user(options: TableOptions, new_uuid: Callable[[], str]) -> str:
     return f"{prefix}_{unique}"
 
 
-def stream_commit_user(options: TableOptions, query_id: str) -> str:
-    """Return the commit user of a streaming query that names none: the id of the query, with the prefix of the table."""
-    return new_commit_user(options, lambda: query_id)
-
-
 def checked_commit_user(commit_user: object) -> str:
     """Return a valid commit user. Raises InvalidInputError for a text that not all engines could read back."""
     if not isinstance(commit_user, str):
@@ -57,6 +52,15 @@ def commit_identity(
         raise InvalidInputError("batch_id: commit_user is missing. A batch is identified by both.")
     user = new_commit_user(options, new_uuid) if commit_user is None else checked_commit_user(commit_user)
     return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
+
+
+def commit_user_of_query(query_id: str) -> str:
+    """Return the commit user of a streaming query whose caller names none.
+
+    It depends on the query alone: an option that changed between two runs of the query would make it another user, and
+    a repeated batch would be committed twice.
+    """
+    return f"stream-{query_id}"
 
 
 def checked_query_id(query_id: str | None, identifier: int) -> str | None:

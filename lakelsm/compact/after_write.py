@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from lakelsm.compact.compactor import Compactor, combined
 from lakelsm.failures import after_commit_step
+from lakelsm.format.manifest import FileKind
 from lakelsm.format.snapshot import CommitKind
-from lakelsm.plan.bucket_files import is_shown
+from lakelsm.plan.bucket_files import BucketId, is_shown
 from lakelsm.plan.compaction_plan import scope_after_write
+from lakelsm.plan.stream_compaction import scope_after_batch
 from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
 from lakelsm.runner.runner import Runner
+from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchResult
 
@@ -33,19 +36,31 @@ def batch_result(batch: BatchResult) -> CommitResult:
 
 
 def finish_write(
-    runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
+    runner: Runner,
+    store: TableStore,
+    batch: BatchResult,
+    user: str,
+    identifier: int,
+    *,
+    compact_every: int | None = None,
 ) -> CommitResult:
-    """Compact what a batch wrote, unless the table is ``write-only``, and return the result of both."""
+    """Compact what a batch wrote, unless the table is ``write-only``, and return the result of both.
+
+    ``compact_every``: the batch is one of a stream, which compacts after so many batches (0: never). A replay of it is
+    compacted too, because the query may have been killed between the commit and the compaction.
+    """
     result = batch_result(batch)
-    if store.options.write_only or not batch.entries:
+    is_repeated = compact_every is not None and batch.outcome.already_committed and batch.outcome.snapshot is not None
+    if store.options.write_only or compact_every == 0 or not (batch.entries or is_repeated):
         return result
-    return replace(result, compaction=compact_after_write(runner, store, batch, user, identifier))
+    compaction = compact_after_write(runner, store, batch, user, identifier, every=compact_every or 1)
+    return replace(result, compaction=compaction)
 
 
 def compact_after_write(
-    runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
+    runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int, *, every: int = 1
 ) -> CompactionResult:
-    """Compact the `scope_after_write` of a committed batch.
+    """Compact the `scope_after_batch` of a committed batch.
 
     Raises no Exception: it becomes a warning and the ``error`` of a result of status FAILED, which also counts what was
     committed before.
@@ -58,7 +73,7 @@ def compact_after_write(
     """
     result: CompactionResult | None = None
     with after_commit_step(store.name, "the compaction", _REMEDY) as failures:
-        for part in _compactions(runner, store, batch, user, identifier):
+        for part in _compactions(runner, store, batch, user, identifier, every):
             result = part if result is None else combined(result, part)
     for failure in failures:
         failed = CompactionResult(table=store.name, status=CompactionStatus.FAILED, error=failure)
@@ -68,11 +83,12 @@ def compact_after_write(
 
 
 def _compactions(
-    runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
+    runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int, every: int
 ) -> Iterator[CompactionResult]:
     """Yield the result of the compaction after a batch, and of its repetitions after a conflict."""
-    scope = scope_after_write(store, ((entry.partition, entry.bucket) for entry in batch.entries))
     written = batch.outcome.snapshot
+    buckets = _written_buckets(store, batch)
+    scope = scope_after_write(store, buckets) if written is None else scope_after_batch(store, written, buckets, every)
     compactor = Compactor(runner, store)
     if written is not None and written.commit_kind is CommitKind.OVERWRITE:
         # On the snapshot of the overwrite: rows that others appended since then get their changelog later.
@@ -85,6 +101,15 @@ def _compactions(
             break
         if store.schemas.latest_id(store.schema.id) != store.schema.id:  # With an old schema it may always conflict.
             store = store.refreshed()
-        again = replace(scope, past_stop_trigger=is_shown(store.options, level=0))
+        past_stop_trigger = store.options.num_sorted_run_stop_trigger + 1
+        again = replace(scope, min_runs=past_stop_trigger if is_shown(store.options, level=0) else 0)
         last = Compactor(runner, store).compact(again, commit_user=user, identifier=identifier)
         yield last
+
+
+def _written_buckets(store: TableStore, batch: BatchResult) -> set[BucketId]:
+    """Return the buckets that a batch wrote; those of a batch that was committed before are read from its snapshot."""
+    entries, snapshot = batch.entries, batch.outcome.snapshot
+    if not entries and snapshot is not None:
+        entries = tuple(read_delta_entries(store.file_io, store.paths, snapshot))
+    return {(entry.partition, entry.bucket) for entry in entries if entry.kind == FileKind.ADD}

@@ -16,14 +16,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lakelsm.commit.commit_identity import stream_commit_user
+from lakelsm.commit.commit_identity import commit_user_of_query
 from lakelsm.data_source.planned_write import FilesMessage, PlannedWrite
 from lakelsm.data_source.write_options import WriteOptions
 from lakelsm.errors import UnsupportedFeatureError
 
-#: Local properties of the tasks of a query.
+#: The local property with the id of the query of a task.
 _QUERY_ID = "sql.streaming.queryId"
-_IS_CONTINUOUS = "__is_continuous_processing"
 #: Sequence numbers of one task for each bucket. A table has 2^63: enough for 170 million batches of 200 tasks.
 _TASK_NUMBERS = 1 << 28
 
@@ -52,7 +51,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
         """Write the rows of a task. If it raises, it deletes its files."""
         assert self._planned is not None
-        query_id = _query_id()
+        context = TaskContext.get()
+        assert context is not None
+        query_id = context.getLocalProperty(_QUERY_ID) or ""
         return BatchMessage(self._planned.write(iterator), self._planned, query_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
@@ -61,8 +62,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
         If it raises, it deletes the files, unless a snapshot may name them.
         """
         written = _of_tasks(messages)
-        first = written[0]  # Spark runs one task for a batch without partitions.
-        user = self._options.commit_user or stream_commit_user(first.planned.store.options, first.query_id)
+        if not written:  # Spark runs one task for a micro-batch without partitions.
+            raise UnsupportedFeatureError(
+                "format('lakelsm') writes micro-batches, and Spark runs no task of it in continuous processing. Use "
+                "another trigger."
+            )
+        first = written[0]
+        user = self._options.commit_user or commit_user_of_query(first.query_id)
         files = [message.files for message in written]
         first.planned.publish(files, user, batchId, query_id=first.query_id)
 
@@ -80,13 +86,3 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[BatchMessage]:
     return [message for message in messages if isinstance(message, BatchMessage)]
 
-
-def _query_id() -> str:
-    """Return the id of the query of this task. Raises UnsupportedFeatureError in continuous processing."""
-    context = TaskContext.get()
-    query_id = None if context is None else context.getLocalProperty(_QUERY_ID)
-    if context is None or query_id is None or context.getLocalProperty(_IS_CONTINUOUS) == "true":
-        raise UnsupportedFeatureError(
-            "format('lakelsm') writes micro-batches, and this task is not of one. Use another trigger than continuous."
-        )
-    return str(query_id)

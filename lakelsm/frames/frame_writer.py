@@ -96,9 +96,10 @@ class FrameWriter:
             policy = BucketPolicy.of(options)
             return with_dynamic_bucket(rows, schema, policy, job.file_io, job.hash_indexes).repartition(*heads)
         arranged = self._with_bucket(rows)
-        if options.bucket >= self.runner.cores:
+        if options.bucket >= self.runner.cores or _has_planned_rows(rows):
             return arranged.repartition(*heads)
-        # Fewer buckets than cores: split buckets by key, so that several tasks write disjoint files of a bucket.
+        # Fewer buckets than cores: split buckets by key, so that several tasks write disjoint files of a bucket. Spark
+        # computes the rows twice for it, because it samples them first. For a batch of a stream that is too expensive.
         return arranged.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
 
 
@@ -128,19 +129,36 @@ SMALL_BYTES = 8 << 20
 _CHEAP_STEPS = frozenset(
     {"Project", "Filter", "SubqueryAlias", "View", "Union", "LocalRelation", "LogicalRelation", "Range", "OneRowRelation"}
 )
+#: The rows of a query that is planned already, such as those of a batch of a stream.
+_PLANNED_ROWS = "LogicalRDD"
 _COSTLY_EXPRESSIONS = ("PYTHON_UDF", "SCALA_UDF")
 #: A plan with more operators is not examined.
 _MAX_STEPS = 40
 
 
+def _has_planned_rows(frame: DataFrame) -> bool:
+    """Return whether the rows are those of a query that is planned already. Spark Connect does not show it."""
+    if is_connect(frame):
+        return False
+    plan = frame._jdf.queryExecution().analyzed()
+    while plan.children().size() == 1:
+        plan = plan.children().apply(0)
+    return bool(plan.nodeName() == _PLANNED_ROWS)
+
+
 def is_small_input(frame: DataFrame) -> bool:
-    """Return whether one task should compute and write the rows. Spark Connect has no estimate before execution."""
+    """Return whether one task should compute and write the rows. Spark Connect has no estimate before execution.
+
+    The rows of a planned query are small only if one task computes them anyway: its steps are unknown, and Spark
+    estimates the rows of a batch of a stream without those of its state.
+    """
     if is_connect(frame):
         return False
     plan = frame._jdf.queryExecution().analyzed()
     steps = [plan]
     for step in steps:
-        if step.nodeName() not in _CHEAP_STEPS or len(steps) > _MAX_STEPS:
+        is_planned = step.nodeName() == _PLANNED_ROWS and step.rdd().getNumPartitions() == 1
+        if (step.nodeName() not in _CHEAP_STEPS and not is_planned) or len(steps) > _MAX_STEPS:
             return False
         children = step.children()
         steps += [children.apply(at) for at in range(children.size())]

@@ -24,7 +24,6 @@ class CompactionPolicy:
     """
 
     run_trigger: int
-    stop_trigger: int
     num_levels: int
     max_size_amplification_percent: int
     size_ratio: int
@@ -39,7 +38,6 @@ class CompactionPolicy:
         """Return the policy of a table at a local wall-clock time; the size ratio is larger during off-peak hours."""
         return cls(
             run_trigger=options.num_sorted_run_compaction_trigger,
-            stop_trigger=options.num_sorted_run_stop_trigger,
             num_levels=options.num_levels,
             max_size_amplification_percent=options.compaction_max_size_amplification_percent,
             size_ratio=options.compaction_size_ratio + _offpeak_ratio(options, now_ms // _HOUR_MS % 24),
@@ -246,11 +244,6 @@ def full_compaction(
             max_level, (run,), full=len(files) == len(runs[0].files), file_rewrite=True, reason="full"
         )
     return CompactUnit(max_level, tuple(runs), full=True, reason="full")
-
-
-def must_wait_for_compaction(policy: CompactionPolicy, runs: Sequence[SortedRun]) -> bool:
-    """Return whether a writer must compact before it continues: there are more runs than the stop trigger."""
-    return len(runs) > policy.stop_trigger
 
 
 def estimate_last_full(runs: Sequence[SortedRun], max_level: int) -> int | None:

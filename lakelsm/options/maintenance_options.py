@@ -158,7 +158,7 @@ class MaintenanceOptions:
         "commit.user-prefix",
         TEXT,
         None,
-        "Prefix of generated commit users, before '_' and a UUID; without it, a UUID alone.",
+        "Prefix of generated commit users, before '_' and a UUID; without it, a UUID alone. Not of those of streams.",
     )
     snapshot_num_retained_min: int = option(
         "snapshot.num-retained.min", INT, 10, "Minimum number of snapshots that expiry keeps.", low=1

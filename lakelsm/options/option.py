@@ -24,6 +24,8 @@ from lakelsm.options.option_values import (
 )
 
 _Arguments = ParamSpec("_Arguments")
+#: The maximum number of characters of a value in an error.
+_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,9 @@ class Option:
                 if self.high is not None and value > self.high:
                     raise ValueError(f"{text!r} is more than {self.high:.15g}{unit}")
         except ValueError as reason:
-            raise InvalidInputError(f"option '{key or self.key}': {reason}.") from None
+            shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+            message = str(reason).replace(repr(text), repr(shown))
+            raise InvalidInputError(f"option '{key or self.key}': {message}.") from None
         return value
 
     def text_in(self, raw: Mapping[str, str]) -> tuple[str, str] | None:

@@ -17,6 +17,8 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))
 _REFUSED_ZONE = re.compile(r"localtime|posixrules|Factory|(?:posix|right)/.*", re.DOTALL)
 _LARGEST_OFFSET = timedelta(hours=18)
 _LONG_LIMIT = 2**63
+#: A text of so many characters is not parsed: its number is too large, and Python refuses thousands of digits.
+_MANY_DIGITS = 1000
 
 _SIZE_UNITS = {
     1: ("", "b", "bytes"),
@@ -133,7 +135,7 @@ def _wall_clock(text: str) -> int:
 def _whole(text: str, limit: int) -> int:
     if re.fullmatch(r"[+-]?[0-9]+", text.strip()) is None:
         raise ValueError(f"{text!r} is not a whole number")
-    value = int(text)
+    value = int(text) if len(text) < _MANY_DIGITS else limit
     if not -limit <= value < limit:
         raise ValueError(f"{text!r} does not fit {limit.bit_length()} bits")
     return value
@@ -146,8 +148,9 @@ def _amount(text: str, units: Mapping[int, tuple[str, ...]], wanted: str) -> int
     unit = match.group(2).strip().lower()
     for factor, names in units.items():
         if unit in names:
-            value = int(match.group(1)) * factor
-            if int(match.group(1)) >= _LONG_LIMIT or (units is _SIZE_UNITS and value >= _LONG_LIMIT):
+            number = int(match.group(1)) if len(text) < _MANY_DIGITS else _LONG_LIMIT
+            value = number * factor
+            if number >= _LONG_LIMIT or (units is _SIZE_UNITS and value >= _LONG_LIMIT):
                 raise ValueError(f"{text!r} does not fit 64 bits")
             return value
     raise ValueError(f"{text!r} has the unknown unit '{unit}' and is not {wanted}")

@@ -19,7 +19,6 @@ from lakelsm.lsm.universal_compaction import (
     CompactionPolicy,
     estimate_last_full,
     full_compaction,
-    must_wait_for_compaction,
     pick,
 )
 from lakelsm.lsm.upgrade_strategy import UpgradeStrategy, upgrade_strategy
@@ -83,9 +82,8 @@ class CompactionScope:
     """The buckets to consider; None does not restrict them.
 
     ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers; ``only``: exactly these buckets.
-    ``full``: merge everything to the top level, else an ordinary pick. ``past_stop_trigger``: only buckets with more
-    sorted runs than `num-sorted-run.stop-trigger`. ``gentle``: in a table that looks rows up, level 0 may wait until it
-    has grown.
+    ``full``: merge everything to the top level, else an ordinary pick. ``min_runs``: only buckets with at least so many
+    sorted runs. ``gentle``: in a table that looks rows up, level 0 may wait until it has grown.
     """
 
     full: bool
@@ -93,7 +91,7 @@ class CompactionScope:
     partitions: Predicate | None = None
     buckets: frozenset[int] | None = None
     only: frozenset[BucketId] | None = None
-    past_stop_trigger: bool = False
+    min_runs: int = 0
     gentle: bool = False
 
 
@@ -118,13 +116,12 @@ def plan_table(
     vectors = deletion_vectors(store, snapshot)
     masked = frozenset(index for index, vector in enumerate(vectors.of(entries)) if vector is not None)
     chosen: list[BucketCompaction] = []
-    policy = CompactionPolicy.from_options(store.options, now_millis)
     for (partition, bucket), files in sorted(by_bucket(store, entries).items()):
         if bucket < 0 or (scope.buckets is not None and bucket not in scope.buckets):
             continue
         if scope.only is not None and (partition, bucket) not in scope.only:
             continue
-        if scope.past_stop_trigger and not must_wait_for_compaction(policy, sorted_runs(files)):
+        if len(sorted_runs(files)) < scope.min_runs:
             continue
         plan = plan_bucket(store, files, scope.full, now_millis, expired, masked, scope.gentle)
         if plan is not None and not plan.is_empty:

@@ -13,6 +13,7 @@ from lakelsm.arguments import checked_time
 from lakelsm.epoch_time import FIRST_MILLIS, LAST_MILLIS, utc_time
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError, UnsupportedFeatureError
 from lakelsm.moment import Moment
+from lakelsm.snapshots.watermarks import first_with_watermark, newest_with_watermark
 from lakelsm.sql.syntax.statements import Call
 from lakelsm.table.table import Table, first_snapshot_since
 
@@ -213,6 +214,15 @@ def _create_tag_from_timestamp(table: Table, given: _Arguments, engine: str | No
     return table.tags.create(given["tag"], snapshot, time_retained=given.get("time_retained"))
 
 
+def _rollback_to_watermark(table: Table, given: _Arguments, engine: str | None) -> Any:
+    return table.rollback(newest_with_watermark(table._store(), given["watermark"]).id)
+
+
+def _create_tag_from_watermark(table: Table, given: _Arguments, engine: str | None) -> Any:
+    snapshot = first_with_watermark(table._store(), given["watermark"], tags=True)
+    return table.tags.create(given["tag"], snapshot.id, time_retained=given.get("time_retained"))
+
+
 def _create_branch(table: Table, given: _Arguments, engine: str | None) -> Any:
     exists = given.get("ignoreIfExists", False)
     return table.branches.create(given["branch"], given.get("tag"), ignore_if_exists=exists)
@@ -303,6 +313,7 @@ PROCEDURES: Mapping[str, Procedure] = {
     ),
     "rollback": Procedure({"table": str, "version": str, "snapshot": int, "tag": str}, 1, _rollback),
     "rollback_to_timestamp": Procedure({"table": str, "timestamp": datetime}, 2, _rollback_to_timestamp),
+    "rollback_to_watermark": Procedure({"table": str, "watermark": int}, 2, _rollback_to_watermark),
     "create_tag": Procedure(
         {"table": str, "tag": str, "snapshot": int, "time_retained": str},
         2,
@@ -312,6 +323,9 @@ PROCEDURES: Mapping[str, Procedure] = {
     ),
     "create_tag_from_timestamp": Procedure(
         {"table": str, "tag": str, "timestamp": datetime, "time_retained": str}, 3, _create_tag_from_timestamp
+    ),
+    "create_tag_from_watermark": Procedure(
+        {"table": str, "tag": str, "watermark": int, "time_retained": str}, 3, _create_tag_from_watermark
     ),
     "replace_tag": Procedure(
         {"table": str, "tag": str, "snapshot": int, "time_retained": str},
@@ -363,9 +377,9 @@ PROCEDURES: Mapping[str, Procedure] = {
 UNSUPPORTED = frozenset(
     [
         "alter_function", "alter_view_dialect", "compact_chain_table", "compact_database", "compact_manifest", "copy",
-        "create_function", "create_global_index", "create_tag_from_watermark", "drop_function", "drop_global_index",
+        "create_function", "create_global_index", "drop_function", "drop_global_index",
         "materialize_deletion_vectors", "merge_branch", "migrate_database", "migrate_table", "purge_files",
         "reassign_row_id", "remove_unexisting_files", "repair", "repair_earliest_snapshot", "rescale",
-        "rewrite_file_index", "rollback_to_watermark", "trigger_tag_automatic_creation"
+        "rewrite_file_index", "trigger_tag_automatic_creation"
     ]
 )

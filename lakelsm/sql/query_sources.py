@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: Options of a hint that a read understands; the others are refused.
-_POINTS = {"scan.snapshot-id": "snapshot", "scan.tag-name": "tag", "scan.timestamp": "timestamp"}
+_POINTS = {
+    "scan.snapshot-id": "snapshot",
+    "scan.tag-name": "tag",
+    "scan.timestamp": "timestamp",
+    "scan.watermark": "watermark",
+}
+#: A text of VERSION AS OF that means a watermark, in milliseconds since 1970.
+_WATERMARK = re.compile("watermark-(-?[0-9]{1,19})")
 _WHOLE = re.compile("[0-9]{1,19}")
 _FRESH = "deletion-vectors.merge-on-read"
 
@@ -173,6 +180,8 @@ def table_source(table: Table, reference: TableReference, *, fresh: bool = False
         raise InvalidInputError(f"SQL: table {table.name} has AS OF and a hint with {sorted(options)[0]!r}. Remove one.")
     if "snapshot" in points:
         points["snapshot"] = _snapshot_id("option 'scan.snapshot-id'", points["snapshot"])
+    if "watermark" in points:
+        points["watermark"] = _watermark("option 'scan.watermark'", points["watermark"])
     if reference.version is not None:
         points.update(_version(table, reference.version))
     if reference.timestamp is not None:
@@ -199,13 +208,23 @@ def _snapshot_id(source: str, text: str) -> int:
     return int(text)
 
 
+def _watermark(source: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInputError(f"SQL: {source}: {text!r} is not a watermark in milliseconds since 1970.") from None
+
+
 def _version(table: Table, version: int | str) -> Mapping[str, Any]:
-    """Return a tag if there is one of the name, else a snapshot id."""
+    """Return a tag if there is one of the name, else a snapshot id or a watermark."""
     names = {tag.name for tag in table.tags.list()}
     if str(version) in names:
         return {"tag": str(version)}
     if isinstance(version, int) or is_id(version):
         return {"snapshot": int(version)}
+    watermark = _WATERMARK.fullmatch(version)
+    if watermark is not None:
+        return {"watermark": int(watermark[1])}
     known = f"Tags: {', '.join(sorted(names))}" if names else "The table has no tags"
     raise SnapshotNotFoundError(f"Table {table.name}: tag {version!r} does not exist. {known}.")
 

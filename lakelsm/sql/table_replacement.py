@@ -24,7 +24,11 @@ def replace_table(catalog: SqlCatalog, name: str, create: Callable[[str], object
         )
     number = SYSTEM.new_uuid()[:8]
     new, old = f"{name}_new_{number}", f"{name}_old_{number}"
-    create(new)
+    try:
+        create(new)
+    except LakelsmError as error:
+        error.args = (str(error).replace(new, name),)
+        raise
     try:
         catalog.rename_table(name, old)
     except LakelsmError:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakelsm.arguments import (
     checked_flag,
     checked_location,
+    checked_number,
     checked_snapshot_id,
     checked_tag,
     checked_time,
@@ -30,8 +31,10 @@ from lakelsm.plan.fallback_branch import ReadState
 from lakelsm.results import RollbackResult
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.watermarks import NO_WATERMARK, first_with_watermark
 from lakelsm.table.compactable_table import CompactableTable
 from lakelsm.table.readable_table import ReadableTable
+from lakelsm.table.streamed_table import StreamedTable
 from lakelsm.table.table_branches import TableBranches
 from lakelsm.table.table_changes import ChangesReader, ChangesRequest
 from lakelsm.table.table_consumers import TableConsumers
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from lakelsm.lookup.lookup import Lookup
 
 
-class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
+class Table(ReadableTable, WritableTable, StreamedTable, ChangesReader, CompactableTable):
     """One table. Each call uses its newest schema and snapshot.
 
     Related calls are in namespaces: ``maintenance``, ``tags``, ``branches``, ``consumers`` and ``inspect``.
@@ -84,10 +87,12 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         snapshot: int | None = None,
         timestamp: str | datetime | None = None,
         tag: str | None = None,
+        watermark: int | str | datetime | None = None,
     ) -> TableView:
         """Return a read-only view of a snapshot: by its id, a time (the newest snapshot that is not later), or a tag.
 
-        ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' (docs/api.md). The view has the columns of its snapshot,
+        ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' (docs/api.md). ``watermark`` (such a time, or milliseconds
+        since 1970) means the first snapshot whose watermark is not earlier. The view has the columns of its snapshot,
         and does not change. Raises SnapshotNotFoundError if there is no such snapshot, InvalidInputError unless exactly
         one argument is given.
         """
@@ -95,11 +100,16 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
             checked_snapshot_id("snapshot", snapshot),
             checked_time("timestamp", timestamp),
             checked_tag("tag", tag),
+            _checked_watermark(watermark),
         )
         given = [point for point in points if point is not None]
         if len(given) != 1:
-            raise InvalidInputError("at: expected one of snapshot, timestamp and tag, such as at(snapshot=3).")
-        return TableView(self._store(), self._spark, given[0])
+            raise InvalidInputError("at: expected one of snapshot, timestamp, tag and watermark, as in at(snapshot=3).")
+        store, point = self._store(), given[0]
+        if watermark is not None:
+            millis = store.millis_of(point) if isinstance(point, Moment) else int(point)
+            point = first_with_watermark(store, millis).id
+        return TableView(store, self._spark, point)
 
     def merge(
         self,
@@ -293,6 +303,13 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
         store = self._store()
         return store, ReadState(store, store.snapshots.latest()), None
+
+
+def _checked_watermark(value: object) -> int | Moment | None:
+    """Check a watermark: milliseconds since 1970 as a whole number, or a time."""
+    if value is None or isinstance(value, (str, datetime)):
+        return checked_time("watermark", value)
+    return checked_number("watermark", value, min_value=NO_WATERMARK)
 
 
 def first_snapshot_since(table: Table, moment: Moment) -> int | None:

@@ -19,6 +19,7 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.commit.commit_identity import commit_identity
+from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import batch_result, finish_write
 from lakelsm.engine import Engine, chosen_engine
@@ -125,7 +126,7 @@ class WritableTable(OpenedTable):
 
         result = self._commit_frame(written, overwrite, merge_schema, commit_user, batch_id)
         if result.snapshot_id is not None and not result.already_committed:
-            _warn_consumers(store, result.snapshot_id)
+            warn_consumers(store, result.snapshot_id)
         return result
 
     @logged("delete")
@@ -262,11 +263,18 @@ def known_batch(
 
 
 def publish_batch(
-    engine: Engine, store: TableStore, write: _Write, user: str, identifier: int, *, query_id: str | None = None
+    engine: Engine,
+    store: TableStore,
+    write: _Write,
+    user: str,
+    identifier: int,
+    *,
+    query_id: str | None = None,
+    compact_every: int | None = None,
 ) -> CommitResult:
     """Write and commit one batch, and run the compaction and the upkeep that follow a commit.
 
-    ``query_id`` is the streaming query of the batch, as in `known_batch`.
+    A batch of a stream has a ``query_id``, as in `known_batch`, and ``compact_every``, as in `finish_write`.
     """
     batch = write(BatchWriter(engine.writer(store), store, query_id=query_id), user, identifier)
     snapshot = batch.outcome.snapshot
@@ -274,14 +282,25 @@ def publish_batch(
         if batch.ignored_deletes:
             reason = ignored_deletes_reason(MergeSpec.of(store.schema, store.options))
             warn_after_commit(f"Table {store.name}: ignored {amount(batch.ignored_deletes, 'row')} of kind -D. {reason}")
-        result = finish_write(engine.runner, store, batch, user, identifier)
+        result = finish_write(engine.runner, store, batch, user, identifier, compact_every=compact_every)
         if snapshot is None:
             return result
         failures = after_commit(store, {entry.partition for entry in batch.entries})
     return replace(result, after_commit_failures=result.after_commit_failures + failures)
 
 
-def _warn_consumers(store: TableStore, snapshot_id: int | None) -> None:
+def repeated_batch(
+    engine: Engine, store: TableStore, earlier: CommitResult, user: str, identifier: int, *, compact_every: int
+) -> CommitResult:
+    """Return the result of a batch of a stream that was committed before; compact it if its first run did not."""
+    snapshot = None if earlier.snapshot_id is None else store.snapshots.try_get(earlier.snapshot_id)
+    if snapshot is None:
+        return earlier
+    batch = BatchResult(CommitOutcome(snapshot, already_committed=True, files_published=False), ())
+    return finish_write(engine.runner, store, batch, user, identifier, compact_every=compact_every)
+
+
+def warn_consumers(store: TableStore, snapshot_id: int | None) -> None:
     """Warn about consumers that do not see a committed overwrite. Raises no Exception."""
     with after_commit_step(store.name, "the search for consumers", "Check table.consumers.list()."):
         names = store.consumers.names()

@@ -58,6 +58,20 @@ def test_registered_tables_are_read_and_written_by_name(connect: SparkSession, c
     assert connect.sql("SELECT k FROM `of_connect.t` WHERE v = 'n'").collect()[0].k == 3
 
 
+def test_streams_are_written_exactly_once(connect: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
+    catalog.register(connect)
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        (tmp_path / "in" / "0.json").write_text(f'{{"k": {number}, "p": "x", "v": "s{number}", "rk": "+I"}}')
+        (tmp_path / "in" / "0.json").rename(tmp_path / "in" / f"{number + 1}.json")
+        stream = connect.readStream.schema(f"{DDL}, rk STRING").json(str(tmp_path / "in"))
+        query = stream.writeStream.trigger(availableNow=True).option("row-kind", "rk")
+        query.option("checkpointLocation", str(tmp_path / "log")).toTable("of_connect.t").awaitTermination()
+    found = catalog.table("of_connect.t").inspect.snapshots().to_arrow()
+    assert found.column("commit_identifier").to_pylist()[-1] == 1
+    assert rows(catalog) == [(0, "x", "s0"), (1, "x", "s1"), (2, "y", "b")]
+
+
 def test_columns_of_connect_are_neither_conditions_nor_rows(tmp_path: Path) -> None:
     from pyspark.sql.connect import functions
 

@@ -177,7 +177,7 @@ def test_streams_of_rows_of_a_table(spark: SparkSession, tmp_path: Path) -> None
         if number:
             run(**{"row-kind": "rk"})
     query = json.loads((log / "metadata").read_text())["id"]
-    assert commits() == [(query, number, query) for number in range(3)]
+    assert commits() == [(f"stream-{query}", number, query) for number in range(3)]
     rows = [{"id": at, "n": 1 if at == 3 else 111, "s": None if at == 3 else "a"} for at in range(4)]
     assert small.to_arrow(ordered=True).to_pylist() == rows
 
@@ -195,7 +195,7 @@ def test_streams_of_rows_of_a_table(spark: SparkSession, tmp_path: Path) -> None
     assert sorted(Path(root).rglob("*")) == before
     add(3, ['{"id": 1, "n": 1, "s": "b", "rk": "+I"}'])
     with pytest.raises(Exception, match=rf"CommitUserTakenError: .*{query}"):
-        run(log=tmp_path / "other", **{"row-kind": "rk", "commit-user": query})
+        run(log=tmp_path / "other", **{"row-kind": "rk", "commit-user": f"stream-{query}"})
     assert sorted(Path(root).rglob("*.parquet")) == [path for path in before if path.suffix == ".parquet"]
     with pytest.raises(Exception, match="option 'batch-id': the batches of a stream"):
         run(log=tmp_path / "third", **{"batch-id": "1"})

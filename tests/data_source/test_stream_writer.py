@@ -46,7 +46,6 @@ class Query:
         given = {"path": table._store().paths.root, "checkpointLocation": "c"}
         self.options = given | {name.replace("_", "-"): value for name, value in options.items()}
         self.columns: Sequence[str] | None = None
-        self.is_continuous = False
 
     def planned(self) -> StreamWriter:
         struct = source_struct(Table.for_path(self.options["path"]).schema, self.columns)
@@ -69,8 +68,7 @@ class Query:
                 return number
 
             def getLocalProperty(self, name: str) -> str | None:
-                found = {"sql.streaming.queryId": query.query_id}
-                return {**found, "__is_continuous_processing": str(query.is_continuous).lower()}.get(name)
+                return {"sql.streaming.queryId": query.query_id}.get(name)
 
         for module in (planned_write, stream_writer):
             self.monkeypatch.setattr(module, "TaskContext", Context)
@@ -123,7 +121,7 @@ def test_a_batch_is_one_commit_of_its_query_and_a_replay_changes_nothing(
     found = [
         (each.commit_user, each.commit_identifier, each.properties[STREAM_QUERY_PROPERTY]) for each in appends(table)
     ]
-    assert found == [("p_a-query", batch, "a-query") for batch in range(3)]
+    assert found == [("stream-a-query", batch, "a-query") for batch in range(3)]
     before = data_files(table), table._store().snapshots.latest_id()
     for batch in (2, 0):
         stream.run(batch, [row(1, 1)], [row(1, 1)])
@@ -335,6 +333,6 @@ def test_a_task_has_rows_for_its_own_sequence_numbers_only(
 
 def test_continuous_processing_is_refused(tmp_path: Path, query: Callable[..., Query]) -> None:
     stream = query(created(tmp_path))
-    stream.is_continuous = True
-    with pytest.raises(UnsupportedFeatureError, match="Use another trigger than continuous"):
-        stream.run(0, [row(1, 1)])
+    with pytest.raises(UnsupportedFeatureError, match="no task of it in continuous processing"):
+        stream.finish([], 0)
+    stream.finish([], 0, "abort")

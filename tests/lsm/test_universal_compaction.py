@@ -15,7 +15,6 @@ from lakelsm.lsm.universal_compaction import (
     CompactUnit,
     estimate_last_full,
     full_compaction,
-    must_wait_for_compaction,
     pick,
     pick_early_full,
 )
@@ -99,12 +98,6 @@ def test_full_compaction_rewrites_named_files_of_the_top_level_one_by_one() -> N
 def test_a_unit_of_one_file_on_its_level_changes_nothing() -> None:
     assert CompactUnit(5, (_run(5, 1),), full=True).changes_nothing
     assert not CompactUnit(5, (_run(0, 1),), full=True).changes_nothing
-
-
-def test_the_stop_trigger_is_exceeded_not_reached() -> None:
-    policy = policy_of(stop_trigger=2)
-    assert not must_wait_for_compaction(policy, [_run(0, 1)] * 2)
-    assert must_wait_for_compaction(policy, [_run(0, 1)] * 3)
 
 
 def test_the_last_full_compaction_is_the_newest_file_of_the_top_level() -> None:

@@ -8,6 +8,7 @@ from enum import Enum
 import pytest
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.options import OPTIONS
 from lakelsm.options.option import BOOLEAN, DOUBLE, INT, LONG, TEXT, Option, choice_kind, enum_kind, option
 
 
@@ -74,3 +75,13 @@ def test_a_field_has_its_declaration_and_an_immutable_option_is_never_per_call()
     n, m = (attribute.metadata["option"] for attribute in dataclasses.fields(Some))
     assert (n.key, n.immutable, n.per_call, n.doc) == ("n", True, False, "A number.")
     assert (m.immutable, m.per_call) == (False, True)
+
+
+def test_a_long_value_is_shortened_in_the_error() -> None:
+    """The error of a wrong value has 200 characters of it, and never Python's own limit of digits."""
+    for key in ("bucket", "merge-engine", "target-file-size", "deletion-vectors.enabled"):
+        with pytest.raises(InvalidInputError) as raised:
+            OPTIONS[key].parse("9" * 100_000)
+        assert "9" * 200 + "...'" in str(raised.value)
+        assert len(str(raised.value)) < 600
+        assert "4300" not in str(raised.value)

@@ -81,13 +81,10 @@ def test_every_bucket_is_planned_in_the_order_of_partitions(tmp_path: Path) -> N
     assert plan(store, CompactionScope(full=False)).buckets == (), "two runs start no ordinary compaction"
 
 
-def test_buckets_past_the_stop_trigger_are_those_with_more_runs(tmp_path: Path) -> None:
-    crowded = CompactionScope(full=True, past_stop_trigger=True)
-    options = {"num_sorted_run__compaction_trigger": "1"}
-    for stop, found in (("1", [("a", 0), ("a", 1)]), ("2", [])):
-        store = table_of(tmp_path / stop, "a", num_sorted_run__stop_trigger=stop, **options)
-        assert chosen(store, crowded) == found
-    assert chosen(table_of(tmp_path / "unset", "a", **options), crowded) == []
+def test_only_buckets_with_a_number_of_runs_are_planned(tmp_path: Path) -> None:
+    store = table_of(tmp_path, "a")
+    for runs, found in ((2, [("a", 0), ("a", 1)]), (3, [])):
+        assert chosen(store, CompactionScope(full=True, min_runs=runs)) == found
 
 
 def test_planned_files_are_indexes_into_the_entries_of_the_plan(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ SET_UP = (
     "CREATE TABLE target (a INT, b INT, c STRING) TBLPROPERTIES ('primary-key' = 'a', 'bucket' = '1')",
     "CREATE TABLE nested (k INT, v ARRAY<STRUCT<f1: STRING, f2: INT>>, m MAP<INT, STRUCT<f1: STRING, f2: INT>>) "
     "TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1')",
+    "CREATE TABLE events (k INT, at DATE) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1')",
     "INSERT INTO p VALUES (1, 'p1'), (2, 'p2')",
     "INSERT INTO t (id, v) VALUES (1, 'a')",
 )
@@ -208,7 +210,9 @@ STATEMENTS: dict[str, list[Step | str]] = {
         "ALTER TABLE t CREATE TAG `1` AS OF VERSION 2",
         Step("SELECT max(id) FROM t VERSION AS OF '1'", [(2,)]),
     ],
-    "VERSION AS OF 'watermark-…'": ["SELECT * FROM t VERSION AS OF 'watermark-1678883047356'"],
+    "VERSION AS OF 'watermark-…'": [
+        Step("SELECT k FROM events VERSION AS OF 'watermark-1678883047356'", [(1,)])
+    ],
     "paimon_incremental_query, paimon_incremental_between_timestamp": [
         Step("SELECT id FROM paimon_incremental_query('t', 2, 4) ORDER BY id", [(3,), (4,)]),
         Step("SELECT a FROM paimon_incremental_query('target', 1, 2) ORDER BY a", [(5,), (6,), (7,), (8,)]),
@@ -267,6 +271,7 @@ def test_each_row_of_the_table_is_as_documented(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     for text in SET_UP:
         catalog.sql(text, engine="local")
+    catalog.table("default.events").write([{"k": 1, "at": date(2026, 1, 1)}], event_time="at")
     rows = documented()
     assert [statement for statement, _ in rows] == [*STATEMENTS, "Procedures"]
     wrong = []

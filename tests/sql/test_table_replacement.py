@@ -53,8 +53,9 @@ def test_replace_table_needs_a_table(c: Catalog) -> None:
     ],
 )
 def test_a_failure_of_the_new_table_changes_nothing(c: Catalog, text: str, error: type[Exception]) -> None:
-    with pytest.raises(error):
+    with pytest.raises(error) as raised:
         run(c, text)
+    assert "_new_" not in str(raised.value)
     assert c.list_tables() == ["db.t"] and c.table("db.t").count().rows == 2
 
 

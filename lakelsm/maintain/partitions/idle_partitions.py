@@ -13,10 +13,10 @@ later snapshots. What it keeps is a cache: it is compared with the table's histo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lakelsm.environment import SYSTEM, Environment
@@ -31,6 +31,7 @@ from lakelsm.plan.bucket_files import is_shown
 from lakelsm.plan.partition_files import chosen_partitions
 from lakelsm.snapshots.manifest_scan import read_delta_partitions, read_live_counts
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.watermarks import watermark_of
 
 #: Success files that are read in parallel.
 _THREADS = 16
@@ -60,7 +61,7 @@ class IdleRule:
 
     def now(self, newest: Snapshot, clock: int) -> int | None:
         """Return the current time: the ``clock``, or the watermark of the newest snapshot (None: it has none)."""
-        return newest.watermark if self.by_watermark else clock
+        return watermark_of(newest) if self.by_watermark else clock
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class _LastWrite:
 
     @staticmethod
     def of(snapshot: Snapshot) -> _LastWrite:
-        return _LastWrite(snapshot.time_millis, snapshot.watermark)
+        return _LastWrite(snapshot.time_millis, watermark_of(snapshot))
 
     def is_idle(self, rule: IdleRule, now: int) -> bool:
         """Return whether more than the idle time has passed. Commits before the first watermark do not count."""
@@ -84,16 +85,27 @@ class _LastWrite:
 class _Pending:
     """The partitions that are not marked as done since their last write, as of a snapshot.
 
-    ``reported`` are those that have been reported because their values are not times.
+    ``starts`` are the times in their values by the options ``formats``, as far as they have been read; None: no time.
     """
 
     snapshot: Snapshot
     writes: Mapping[bytes, _LastWrite]
-    reported: frozenset[bytes] = frozenset()
+    starts: Mapping[bytes, int | None] = field(default_factory=dict)
+    formats: tuple[str | None, str | None] = (None, None)
 
-    def without(self, partitions: Sequence[bytes]) -> _Pending:
-        """Return the state after the partitions were marked."""
-        return replace(self, writes={key: each for key, each in self.writes.items() if key not in set(partitions)})
+    def without(self, partitions: Collection[bytes]) -> _Pending:
+        """Return the state after some partitions were marked or dropped."""
+        return replace(self, writes={key: each for key, each in self.writes.items() if key not in partitions})
+
+    def with_starts(self, store: TableStore) -> tuple[_Pending, list[bytes]]:
+        """Return the state with the times of all partitions, and the partitions that are new and have no time."""
+        formats = store.options.partition_timestamp_pattern, store.options.partition_timestamp_formatter
+        known = self.starts if formats == self.formats else {}
+        new = sorted(partition for partition in self.writes if partition not in known)
+        times = PartitionTimes(store.schema.partition_keys, *formats)
+        read = dict(zip(new, map(times.millis, partition_texts(store, new))))
+        starts = {partition: known[partition] if partition in known else read[partition] for partition in self.writes}
+        return replace(self, starts=starts, formats=formats), [each for each in new if read[each] is None]
 
 
 #: The state of the process, by branch of a table. An entry is replaced as a whole, so threads need no lock.
@@ -124,8 +136,8 @@ def idle_partitions(store: TableStore, environment: Environment = SYSTEM) -> lis
         if newest is None:
             return []
         with store.while_read(newest):
-            due, _ = _due(store, rule, _found(store, rule, newest, now, environment), now, environment)
-        return due
+            pending, _ = _found(store, rule, newest, now, environment).with_starts(store)
+            return _due(store, rule, pending, now, environment)[0]
 
     return store.run_on_newest(find, environment.sleep)
 
@@ -141,27 +153,30 @@ def _mark_idle(store: TableStore, rule: IdleRule, environment: Environment) -> N
         pending = None if known is None else _advanced(store, known, newest)
         if pending is None:
             pending = _found(store, rule, newest, now, environment)
-        due, unread = _due(store, rule, pending, now, environment)
+        pending, unread = pending.with_starts(store)
+        due, dropped = _due(store, rule, pending, now, environment)
+    pending = pending.without(dropped)
     _report(store, unread)
-    pending = _remember(store, replace(pending, reported=pending.reported.union(unread)))
+    _remember(store, pending)
     failure: Exception | None = None
+    marked: set[bytes] = set()
     for partition in due:
         try:
             mark_done(store, [partition], replace(environment, clock=lambda: now))
-            pending = _remember(store, pending.without([partition]))
+            marked.add(partition)
         except (OSError, LakelsmError) as error:  # A damaged success file must not keep others from being written.
             failure = failure or error
+    _remember(store, pending.without(marked))
     if failure is not None:
         raise failure
 
 
-def _remember(store: TableStore, pending: _Pending) -> _Pending:
+def _remember(store: TableStore, pending: _Pending) -> None:
     _KNOWN.pop(store.paths, None)
     _KNOWN[store.paths] = pending
     while len(_KNOWN) > _MAX_TABLES:
         with suppress(StopIteration, KeyError, RuntimeError):  # Another thread may change it.
             del _KNOWN[next(iter(_KNOWN))]
-    return pending
 
 
 def _advanced(store: TableStore, known: _Pending, newest: Snapshot) -> _Pending | None:
@@ -252,43 +267,44 @@ def _marked(store: TableStore, partition: bytes) -> int | None:
 
 def _due(
     store: TableStore, rule: IdleRule, pending: _Pending, clock: int, environment: Environment
-) -> tuple[list[bytes], list[bytes]]:
-    """Return the pending partitions that are done, and those that were not reported and whose values are not times."""
+) -> tuple[list[bytes], set[bytes]]:
+    """Return the pending partitions that are done, and those that were dropped since.
+
+    REQUIRES: ``pending`` has the times of all of them.
+    """
     now = rule.now(pending.snapshot, clock)
-    if now is None or not pending.writes:
-        return [], []
-    options, partitions = store.options, sorted(pending.writes)
-    times = PartitionTimes(
-        store.schema.partition_keys, options.partition_timestamp_pattern, options.partition_timestamp_formatter
-    )
-    starts = [times.millis(texts) for texts in partition_texts(store, partitions)]
+    if now is None:
+        return [], set()
     # Watermarks are in UTC, so without a time zone of the table the values are too, as in Paimon.
     before = now - rule.idle - rule.interval
     if store.time_zone is not None or not rule.by_watermark:
         before = on_partitions_clock(store, before, environment)
-    unread = [each for each, start in zip(partitions, starts) if start is None and each not in pending.reported]
     due = [
-        each
-        for each, start in zip(partitions, starts)
-        if start is not None and start < before and pending.writes[each].is_idle(rule, now)
+        partition
+        for partition, start in sorted(pending.starts.items())
+        if start is not None and start < before and pending.writes[partition].is_idle(rule, now)
     ]
-    return _complete(store, pending.snapshot, due), unread
+    live, hidden = _states(store, pending.snapshot, due)
+    return [each for each in due if each in live and each not in hidden], set(due) - live
 
 
-def _complete(store: TableStore, newest: Snapshot, due: Sequence[bytes]) -> list[bytes]:
-    """Return the partitions that have files, and whose rows are all visible: level 0 may need a compaction first."""
+def _states(store: TableStore, newest: Snapshot, due: Sequence[bytes]) -> tuple[set[bytes], set[bytes]]:
+    """Return which partitions have files, and which have rows on level 0 that reads show only after a compaction."""
     if not due:
-        return []
+        return set(), set()
     wanted, shown = set(due), is_shown(store.options, level=0)
     live: set[bytes] = set()
     hidden: set[bytes] = set()
-    keep = partial(map, wanted.__contains__)
-    for batch, rows in read_live_counts(store.file_io, store.paths, newest, lambda each: list(keep(each))):
+
+    def keep(partitions: Sequence[bytes]) -> list[bool]:
+        return [partition in wanted for partition in partitions]
+
+    for batch, rows in read_live_counts(store.file_io, store.paths, newest, keep):
         partitions = [batch.partitions[code] for code in batch.partition_codes[rows].tolist()]
         live.update(partitions)
         if not shown:
             hidden.update(each for each, level in zip(partitions, batch.counts(rows).levels.tolist()) if level == 0)
-    return [each for each in due if each in live and each not in hidden]
+    return live, hidden
 
 
 def _report(store: TableStore, unread: Sequence[bytes]) -> None:

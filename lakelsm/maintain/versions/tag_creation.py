@@ -18,10 +18,11 @@ from lakelsm.maintain.versions.tag_period import Periods
 from lakelsm.maintain.versions.tags import create_tag, delete_tags, replace_tag
 from lakelsm.options import TagCreation
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.watermarks import watermark_of
 
 _BATCH_PREFIX = "batch-write-"
-#: Watermarks that are not times: other engines write them if there is no watermark, and at the end of a bounded stream.
-_NO_TIMES = (-(2**63), 2**63 - 1)
+#: The watermark of other engines at the end of a bounded stream.
+_END_OF_STREAM = 2**63 - 1
 #: Watermarks of other years get no tags: adding a period or a zone offset could leave the calendar.
 _FIRST_YEAR, _LAST_YEAR = 200, 9998
 
@@ -100,9 +101,10 @@ class _PeriodTags:
         options = self.store.options
         if options.tag_automatic_creation is TagCreation.PROCESS_TIME:
             return process_time(self.store, snapshot, self.environment)
-        if snapshot.watermark is None or snapshot.watermark in _NO_TIMES:
+        watermark = watermark_of(snapshot)
+        if watermark is None or watermark == _END_OF_STREAM:
             return None
-        moment = utc_time(snapshot.watermark, f"The watermark of snapshot {snapshot.id}")
+        moment = utc_time(watermark, f"The watermark of snapshot {snapshot.id}")
         if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
             return None
         return moment.astimezone(options.sink_watermark_time_zone).replace(tzinfo=None)

@@ -1,0 +1,166 @@
+"""Starts a streaming query on Spark whose batches a function writes, and identifies its batches.
+
+Spark does not show the settings of a `DataStreamWriter`. They are read from its fields, because a query that lacks a
+checkpoint, or has another output mode than the sink, would lose or repeat rows without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from lakelsm.arguments import invalid_argument, wrong_argument
+from lakelsm.errors import InvalidInputError, SparkUnavailableError, UnsupportedFeatureError
+from lakelsm.spark.connect import is_connect
+from lakelsm.spark.session import checked_rows
+from lakelsm.spark.task_errors import lost_session
+
+#: Options of a writer and settings of a session. Spark compares names of options in lower case.
+_CHECKPOINT, _NAME = "checkpointLocation", "queryName"
+_DEFAULT_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+_COMPLETE = "complete"
+#: Local property of threads of Spark that run a batch of a streaming query: the id of the query.
+_QUERY_ID = "sql.streaming.queryId"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+_ADD_CHECKPOINT = "Set df.writeStream.option('checkpointLocation', '…')"
+
+
+@dataclass(frozen=True)
+class StreamQuery:
+    """A query that a caller described, and that is not started. ``frame`` is its stream."""
+
+    frame: DataFrame
+    writer: DataStreamWriter
+
+    @staticmethod
+    def checked(stream: object, *, overwrite: bool) -> StreamQuery:
+        """Return the query of a DataStreamWriter or a streaming DataFrame; with ``overwrite`` in output mode 'complete'.
+
+        Raises InvalidInputError if it is not a stream, if its checkpoint location is missing, and for settings that
+        a sink of batches does not have.
+        """
+        if is_connect(stream):
+            raise UnsupportedFeatureError(
+                "Spark Connect: Table.write_stream is not supported. Use foreachBatch with Table.write, or a classic "
+                "session."
+            )
+        if not isinstance(stream, (DataFrame, DataStreamWriter)):
+            raise wrong_argument("stream", stream, "a streaming DataFrame or its writeStream")
+        frame = checked_rows("stream", stream if isinstance(stream, DataFrame) else stream._df)
+        if not frame.isStreaming:
+            raise invalid_argument("stream", "the DataFrame is not a stream.", "Use Table.write.")
+        writer = stream if isinstance(stream, DataStreamWriter) else frame.writeStream
+        settings = _Settings(writer)
+        _check_checkpoint(settings, frame.sparkSession)
+        _check_mode(settings, overwrite)
+        if settings.has_function:
+            raise invalid_argument("stream", "it has a function of foreach or foreachBatch.", "Leave it out.")
+        return StreamQuery(frame, writer.outputMode(_COMPLETE) if overwrite else writer)
+
+    def start(self, write: Callable[[DataFrame, int, str], None]) -> StreamingQuery:
+        """Start the query; ``write`` gets the rows, the batch id and the query id of each batch.
+
+        Raises InvalidInputError if Spark refuses the query.
+        """
+
+        def run(batch: DataFrame, batch_id: int) -> None:
+            with _adaptive(batch.sparkSession):
+                write(batch, batch_id, query_id_of(batch.sparkSession))
+
+        try:
+            return self.writer.foreachBatch(run).start()
+        except PySparkException as error:
+            reason = (error.getMessage() or str(error)).partition("\n")[0]
+            raise InvalidInputError(f"stream: Spark cannot start the query: {reason}") from error
+        except Exception as error:
+            lost = lost_session(error)
+            if lost is None:
+                raise
+            raise lost from error
+
+
+def compute(batch: DataFrame) -> None:
+    """Compute the rows of a batch that was committed before: a query that does not write its state again fails."""
+    batch.write.format("noop").mode("overwrite").save()
+
+
+@contextmanager
+def _adaptive(session: SparkSession) -> Iterator[None]:
+    """Let Spark join small partitions of the write, within the block.
+
+    Spark turns it off in the session of a streaming query, because state has a fixed number of partitions. The rows of
+    a batch are planned already, and a shuffle of them would have hundreds of tasks.
+    """
+    before = session.conf.get(_ADAPTIVE)
+    session.conf.set(_ADAPTIVE, "true")
+    try:
+        yield
+    finally:
+        session.conf.set(_ADAPTIVE, before or "false")
+
+
+def query_id_of(session: SparkSession) -> str:
+    """Return the id of the streaming query whose batch this thread runs."""
+    found = session.sparkContext.getLocalProperty(_QUERY_ID)
+    if not found:
+        raise SparkUnavailableError("Spark gives this batch no query id. Use PySpark 4.0 or newer, with its own streams.")
+    return str(found)
+
+
+class _Settings:
+    """The settings of a DataStreamWriter of a classic session."""
+
+    def __init__(self, writer: DataStreamWriter) -> None:
+        self._writer: Any = writer._jwrite
+
+    def option(self, name: str) -> str | None:
+        """Return an option of the query, or None if it is not set or blank."""
+        found = self._field("extraOptions").get(name)
+        text = str(found.get()) if found.isDefined() else ""
+        return text if text.strip() else None
+
+    @property
+    def mode(self) -> str:
+        """The output mode in lower case; ``append`` if the caller did not set it."""
+        return str(self._field("outputMode").toString()).lower()
+
+    @property
+    def has_function(self) -> bool:
+        """Whether the caller has set a function that processes rows or batches."""
+        return any(self._field(name) is not None for name in ("foreachWriter", "foreachBatchWriter"))
+
+    def _field(self, name: str) -> Any:
+        field = self._writer.getClass().getDeclaredField(name)
+        field.setAccessible(True)
+        return field.get(self._writer)
+
+
+def _check_checkpoint(settings: _Settings, session: SparkSession) -> None:
+    """Raise InvalidInputError unless a restart of the query finds its checkpoint again."""
+    if settings.option(_CHECKPOINT) is not None:
+        return
+    if not session.conf.get(_DEFAULT_CHECKPOINTS, None):
+        raise invalid_argument("stream", "its checkpoint location is missing.", f"{_ADD_CHECKPOINT}.")
+    if settings.option(_NAME) is None:
+        raise invalid_argument(
+            "stream",
+            f"without a name each start has a new checkpoint below {_DEFAULT_CHECKPOINTS}.",
+            f"{_ADD_CHECKPOINT}, or queryName('…').",
+        )
+
+
+def _check_mode(settings: _Settings, overwrite: bool) -> None:
+    mode = settings.mode
+    if overwrite and mode == "update":
+        raise invalid_argument("overwrite", "the query has the output mode 'update'.", "Use 'complete'.")
+    if not overwrite and mode == _COMPLETE:
+        raise invalid_argument(
+            "overwrite", "the query has the output mode 'complete'.", "Pass overwrite=True, or use 'update'."
+        )
