@@ -8,10 +8,11 @@ ENGINE   ?= spark
 SEEDS    ?= 3000
 FIRST    ?= 0
 KILLS    ?= 200
+STREAM_KILLS ?= 300
 MINUTES  ?= 15
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast oldest matrix lint types layers check conformance bench fuzz simulate kills soak clean
+.PHONY: help setup demo test test-fast oldest matrix lint types layers check conformance bench fuzz simulate kills kill-streams soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -63,6 +64,9 @@ simulate: ## simulate races, crashes and lost answers on a store in memory: [SEE
 
 kills: ## kill processes at random moments of writes and upkeep, a tenth of them on Spark: [KILLS=200] [WHERE=both, local, s3 or a URI] [FIRST=0]
 	@$(RUN) python -m tests.campaign kills --kills $(KILLS) --first $(FIRST) $(if $(WHERE),--where $(WHERE)) $(ARGS)
+
+kill-streams: ## kill streams at the steps of their micro-batches: [STREAM_KILLS=300] [WHERE=both, local, s3 or a URI] [FIRST=0]
+	@$(RUN) python -m tests.campaign streams --kills $(STREAM_KILLS) --first $(FIRST) $(if $(WHERE),--where $(WHERE)) $(ARGS)
 
 soak: ## run writers, upkeep and readers on one table: [MINUTES=15] [WHERE=local, s3 or a URI]
 	@$(RUN) python -m tests.campaign soak --minutes $(MINUTES) $(if $(WHERE),--where $(WHERE)) $(ARGS)

@@ -79,6 +79,10 @@ class SnapshotNotFoundError(InvalidInputError):
         self.was_removed = was_removed
 
 
+class StreamOffsetError(InvalidInputError):
+    """An offset of a stream is not valid for this table: another or a re-created table, or a rollback since."""
+
+
 class BatchHistoryExpiredError(InvalidInputError):
     """It is unknown whether a batch was committed: its user committed a higher id, and older snapshots have expired."""
 
@@ -98,6 +102,12 @@ class CommitConflictError(LakelsmError):
     def __init__(self, text: str, *, keeps_files: bool = False) -> None:
         super().__init__(text)
         self.keeps_files = keeps_files
+
+
+class StreamSchemaChangedError(LakelsmError):
+    """The columns of a table changed while a stream read it. Start it again: it continues with the new columns."""
+
+    kind = ErrorKind.RETRY
 
 
 class SequenceConflictError(CommitConflictError):

@@ -26,8 +26,13 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.store.store_file import opened
+from lakelsm.schema_changes import AddColumn
 from lakelsm.spark.task_errors import error_text, lakelsm_error
 from lakelsm.storage import LocalFileIO
+from lakelsm.stream.change_feed import ChangeFeed
+from lakelsm.stream.feed_settings import FeedSettings
+from lakelsm.stream.stream_offset import StreamOffset
+from lakelsm.types import parse_type
 from tests.commit.commit_table import CommitTable, add, file, hash_index, interfering, upgrade, vector_index
 from tests.failing_file_io import Plan, failing_table
 
@@ -152,6 +157,16 @@ def too_much_memory(root: Path) -> object:
         return lookup.get(1)
 
 
+def columns_changed(root: Path) -> object:
+    """A stream of a table that gets another column."""
+    table = made(root)
+    feed = ChangeFeed(table._store(), FeedSettings())
+    end = feed.newest()
+    Catalog(str(root)).alter_table("db.t", AddColumn("w", parse_type("INT")))
+    table.write([{"id": 1, "v": 2, "w": 3}])
+    return feed.next(end)
+
+
 def no_java(root: Path) -> object:
     code = f"from lakelsm import Table\nTable.for_path({str(root / 'db.db' / 't')!r}).read()"
     made(root)
@@ -168,6 +183,8 @@ EXAMPLES: dict[str, tuple[ErrorKind, ExitStatus, Callable[[Path], object]]] = {
     "TableNotFoundError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: Catalog(str(root)).table("db.none")),
     "TableAlreadyExistsError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: (made(root), made(root))),
     "SnapshotNotFoundError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: made(root).at(snapshot=99).to_arrow()),
+    "StreamOffsetError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: StreamOffset.of_json({})),
+    "StreamSchemaChangedError": (ErrorKind.RETRY, ExitStatus.CONFLICT, columns_changed),
     "BatchHistoryExpiredError": (ErrorKind.FIX, ExitStatus.FAILED, history_expired),
     "CommitUserTakenError": (ErrorKind.FIX, ExitStatus.FAILED, taken_user),
     "StorageError": (ErrorKind.FIX, ExitStatus.FAILED, full_disk),

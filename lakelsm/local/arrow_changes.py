@@ -61,8 +61,7 @@ class ChangesTask:
         """Yield the changes of a unit that match."""
         stored = row_schema(self.reader.schema.fields)
         if isinstance(unit, ScannedChanges):
-            for _, rows in self.reader.open_file(unit.file).batches(_allowance):
-                _check_kinds(unit.file, rows)
+            for rows in file_changes(self.reader, unit.file):
                 yield from self._shown(rows, unit.snapshot)
             return
         if isinstance(unit, MergeUnit):
@@ -83,6 +82,13 @@ class ChangesTask:
         if self.positions:
             columns += [pa.repeat(pa.scalar(snapshot, pa.int64()), len(rows)), rows.column(SEQUENCE_NUMBER)]
         yield from pa.Table.from_arrays(columns, schema=self.schema).to_batches()
+
+
+def file_changes(reader: RunReader, file: RunFile) -> Iterator[pa.Table]:
+    """Yield the rows of a file with changes, with their system columns. Raises CorruptTableError for an unknown kind."""
+    for _, rows in reader.open_file(file).batches(_allowance):
+        _check_kinds(file, rows)
+        yield rows
 
 
 def _check_kinds(file: RunFile, rows: pa.Table) -> None:

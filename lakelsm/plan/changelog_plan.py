@@ -110,12 +110,17 @@ def plan_difference(
     after: Snapshot | None,
     predicate: Predicate | None,
     only: Collection[int] | None = None,
+    *,
+    fresh: bool = False,
 ) -> ChangelogPlan:
-    """Plan the comparison of two snapshots (None: an empty table) in the buckets ``only`` (None: all)."""
+    """Plan the comparison of two snapshots (None: an empty table) in the buckets ``only`` (None: all).
+
+    ``fresh`` includes level 0 if reads of the table leave it out.
+    """
     keep, ends = partition_filter(store, predicate), tuple(each for each in (before, after) if each is not None)
     store.check_schema(after)
     with store.while_read(*ends):
-        old, new = (live_files(store, snapshot, keep, only) for snapshot in (before, after))
+        old, new = (live_files(store, snapshot, keep, only, fresh) for snapshot in (before, after))
     unchanged = unchanged_files(store, old, new)
     files_and_sides: list[tuple[LiveFile, tuple[bool, bool]]] = []
     for identity in {**old, **new}:
@@ -169,9 +174,16 @@ class LiveFile:
 
 
 def live_files(
-    store: TableStore, snapshot: Snapshot | None, keep: PartitionFilter | None, only: Collection[int] | None
+    store: TableStore,
+    snapshot: Snapshot | None,
+    keep: PartitionFilter | None,
+    only: Collection[int] | None,
+    fresh: bool = False,
 ) -> dict[EntryIdentity, LiveFile]:
-    """Return the files that a read of a snapshot (None: an empty table) shows, in the buckets ``only`` (None: all)."""
+    """Return the files that a read of a snapshot (None: an empty table) shows, in the buckets ``only`` (None: all).
+
+    ``fresh`` is as in `plan_difference`.
+    """
     if snapshot is None:
         return {}
     live = read_live_entries(
@@ -182,7 +194,7 @@ def live_files(
         keep_buckets=bucket_filter(only),
         stats=False,
     )
-    entries = [entry for entry in live if is_shown(store.options, entry.file.level)]
+    entries = [entry for entry in live if is_shown(store.options, entry.file.level, fresh)]
     vectors = deletion_vectors(store, snapshot, {(entry.partition, entry.bucket) for entry in entries})
     return {entry.identity: LiveFile(entry, vector) for entry, vector in zip(entries, vectors.of(entries))}
 

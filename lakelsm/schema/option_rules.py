@@ -248,8 +248,11 @@ _SCAN_MODES: Mapping[ScanMode, tuple[tuple[str, ...], tuple[str, ...]]] = {
 _EVERY_START = (*_TIMES, _FILE_TIME, _SNAPSHOT, _TAG, *_CHANGES)
 
 
-def check_scan_mode(options: TableOptions) -> None:
-    """Raise InvalidInputError if options for the start of a scan do not fit `scan.mode`, or the mode that they imply."""
+def check_scan_mode(options: TableOptions) -> ScanMode:
+    """Return `scan.mode`, or the mode that the options for the start of a scan imply.
+
+    Raises InvalidInputError if these options do not fit the mode.
+    """
     mode = _effective_mode(options)
     wanted, forbidden = _SCAN_MODES.get(mode, ((), _EVERY_START))
     present = [key for key in wanted if options.is_set(key)]
@@ -263,6 +266,7 @@ def check_scan_mode(options: TableOptions) -> None:
             raise InvalidInputError(
                 f"option '{key}' cannot be combined with 'scan.mode' = '{mode.value}'. Remove one of them."
             )
+    return mode
 
 
 def _effective_mode(options: TableOptions) -> ScanMode:
@@ -308,7 +312,7 @@ def check_file_indexes(schema: TableSchema, options: TableOptions) -> None:
             )
 
 
-_RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
+_RULES: Sequence[Callable[[TableSchema, TableOptions], object]] = (
     check_column_names,
     check_key,
     check_bucket,
@@ -332,6 +336,6 @@ _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
 )
 
 #: Rules that reads skip.
-_WRITE_RULES: frozenset[Callable[[TableSchema, TableOptions], None]] = frozenset(
+_WRITE_RULES: frozenset[Callable[[TableSchema, TableOptions], object]] = frozenset(
     [_retention, _tag_delay, check_file_indexes]
 )

@@ -17,6 +17,7 @@ from tests.campaign.kills import ROUNDS, Life, Tally
 from tests.campaign.locations import Warehouse, open_warehouse
 from tests.campaign.soak import soaked
 from tests.campaign.spark_driver import SparkDriver
+from tests.campaign.streams.stream_campaigns import SINKS, SOURCES, stream_kills
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,9 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     soak.add_argument("--minutes", type=float, default=15, help="how long (15)")
     soak.add_argument("--where", default="local", help="local, s3, or the URI of a bucket")
     soak.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
+    streams = commands.add_parser("streams", help="kill streams at the steps of their micro-batches")
+    streams.add_argument("--kills", type=int, default=300, help="how many (300)")
+    streams.add_argument("--first", type=int, default=0, help="the seed of the first stream (0); it has several kills")
+    streams.add_argument("--where", default="both", help="both (local and s3 in turn), local, s3, or the URI of a bucket")
+    streams.add_argument("--sources", nargs="+", choices=SOURCES, default=SOURCES, help="what the streams read (all)")
+    streams.add_argument("--sinks", nargs="+", choices=SINKS, default=SINKS, help="the ways of writing (all)")
+    streams.add_argument("--executors", type=int, default=10, help="how many kills of an executor of them (10)")
     options = parser.parse_args(arguments)
     directory = Path(tempfile.mkdtemp(prefix=f"lakelsm-{options.command}-"))
-    ok = _kills(options, directory) if options.command == "kills" else _soak(options, directory)
+    campaigns = {"kills": _kills, "soak": _soak, "streams": stream_kills}
+    ok = campaigns[options.command](options, directory)
     if ok:
         shutil.rmtree(directory)
     else:

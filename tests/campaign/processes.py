@@ -134,12 +134,32 @@ def descendants(pid: int) -> dict[int, str]:
     return found
 
 
+def ancestors(pid: int) -> list[tuple[int, str]]:
+    """Return the ancestors of a process, nearest first, with the names of their programs."""
+    found: list[tuple[int, str]] = []
+    while (known := _parent_and_name(pid)) is not None and known[0] > 0:
+        pid = known[0]
+        above = _parent_and_name(pid)
+        found += [(pid, above[1])] if above is not None else []
+    return found
+
+
 def wait_for_end(pids: list[int], seconds: float) -> list[int]:
     """Wait for processes to end; return those that still run after ``seconds``."""
     end = time.monotonic() + seconds
     while (left := [pid for pid in pids if _parent_and_name(pid) is not None]) and time.monotonic() < end:
         time.sleep(0.1)
     return left
+
+
+def with_variable(text: bytes) -> list[int]:
+    """Return the processes that were started with a variable of the environment, given as name=value."""
+    found = []
+    for pid in _process_ids():
+        with suppress(OSError):
+            if text in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return found
 
 
 def _process_ids() -> list[int]:

@@ -1,0 +1,1 @@
+"""The feed of a table's changes: offsets, limits, plans and the progress of consumers, without Spark."""
