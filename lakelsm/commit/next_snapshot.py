@@ -17,6 +17,7 @@ from lakelsm.snapshots.inheritance import inherited_statistics, latest_watermark
 from lakelsm.snapshots.maintenance_record import with_maintenance_records
 from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
+from lakelsm.snapshots.stream_progress import StreamProgress, stream_progress, with_stream_progress
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.version import VERSION
 
@@ -200,5 +201,9 @@ class NextSnapshot:
             number = latest.id + 1
             properties[BASE_PROPERTY] = latest.fingerprint
         properties = with_maintenance_records(properties, number, latest, store.snapshots.try_get)
+        known = stream_progress(latest, store.snapshots.try_get)
+        query, user = self.request.query_id, self.request.commit_user
+        batch = None if query is None else StreamProgress(query, self.request.identifier)
+        properties = with_stream_progress(properties, known, user, batch)
         previous = NO_SEQUENCE if latest is None else table_max_sequence(store.file_io, store.paths, latest)
         return with_max_sequence(properties, previous, delta)

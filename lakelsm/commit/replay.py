@@ -6,12 +6,13 @@ user belongs to one query, and batches of others are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
 from lakelsm.errors import BatchHistoryExpiredError, CommitUserTakenError, CorruptTableError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.snapshots.manifest_scan import read_delta_entries
+from lakelsm.snapshots.stream_progress import StreamProgress, stream_progress
 from lakelsm.snapshots.table_store import TableStore
 
 #: The kinds of snapshots that can be a batch. A compaction has the identifier of its write, or another one.
@@ -33,7 +34,8 @@ class ReplayCheck:
     still. A snapshot of another engine records no highest identifier, so the search continues. If it ends because older
     snapshots have expired, the outcome is unknown, and the write is refused. There are two exceptions: a user without a
     retained snapshot counts as new, as in Paimon, and identifiers of a user that only other engines wrote are assumed to
-    ascend. A compaction is not searched: a rerun of it finds its input files deleted.
+    ascend. Each snapshot has the newest batch of each streaming query, so a query is known without a retained snapshot.
+    A compaction is not searched: a rerun of it finds its input files deleted.
 
     A write by another query than that of the user's newest writes raises CommitUserTakenError; a write without a query is
     another one. A query may continue the writes of a user without a query, but only above their identifiers: below them
@@ -67,7 +69,7 @@ class ReplayCheck:
         if not self._is_filtered():
             return None
         self._seen = self._snapshots.latest()
-        return self._search(self._of_user(self._seen), attempts=0)
+        return self._search(self._seen, attempts=0, files_published=False)
 
     def since(self, latest: Snapshot | None, attempts: int) -> CommitOutcome | None:
         """Return the outcome as `before` does, among the snapshots that were published since the last call."""
@@ -82,7 +84,7 @@ class ReplayCheck:
         if not followed or None in new:
             # Snapshots expired in between, or were rolled back and their ids used again.
             self._highest, self._is_owner = _NONE, False
-            return self._search(self._of_user(latest), attempts)
+            return self._search(latest, attempts, files_published=True)
         for snapshot in new:
             if snapshot is not None and self._is_same(snapshot):
                 return self._outcome(snapshot, attempts)
@@ -95,9 +97,10 @@ class ReplayCheck:
             yield newest
         yield from self._snapshots.of_user(user, None if newest is None else newest.id)
 
-    def _search(self, of_user: Iterable[Snapshot], attempts: int) -> CommitOutcome | None:
+    def _search(self, newest: Snapshot | None, attempts: int, *, files_published: bool) -> CommitOutcome | None:
+        """Search the whole history. ``files_published``: a commit of the message's files may have expired since."""
         has_ours = has_lower = False
-        for snapshot in of_user:
+        for snapshot in self._of_user(newest):
             if self._is_same(snapshot):
                 return self._outcome(snapshot, attempts)
             highest = _highest_identifier(snapshot)
@@ -106,11 +109,28 @@ class ReplayCheck:
                 return None
             has_lower = has_lower or is_lower
             has_ours = has_ours or (snapshot.is_ours and highest > _NONE)
+        progress = self._progress(newest)
+        if progress is not None and progress.batch_id == self._request.identifier:
+            return CommitOutcome(None, True, attempts, files_published=files_published)
         if has_lower and not has_ours:
             return None
         if self._highest > _NONE and not self._history_is_complete():
             raise BatchHistoryExpiredError(self._why_unknown())
         return None
+
+    def _progress(self, newest: Snapshot | None) -> StreamProgress | None:
+        """Return the newest batch of the user's query, whose snapshot may have expired. Updates the highest identifier.
+
+        Raises CommitUserTakenError if it is of another query than this write.
+        """
+        progress = stream_progress(newest, self._snapshots.try_get).get(self._request.commit_user)
+        if newest is None or progress is None or not self._snapshots.is_linked(newest):
+            return None
+        if progress.query_id != self._request.query_id:
+            raise CommitUserTakenError(self._why_taken(progress.query_id))
+        if progress.batch_id > self._request.identifier:
+            self._highest = max(self._highest, progress.batch_id)
+        return progress
 
     def _history_is_complete(self) -> bool:
         """Return whether no snapshot has expired: expiry begins with snapshot 1."""

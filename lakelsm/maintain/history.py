@@ -18,7 +18,15 @@ from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureEr
 from lakelsm.format.file_names import is_maintenance_record
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.operation_log import current_line
-from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, inherited_records, records_of
+from lakelsm.snapshots.inheritance import inherited_property
+from lakelsm.snapshots.maintenance_record import (
+    DONE,
+    FAILED,
+    MAINTENANCE_PROPERTY,
+    PARTIAL,
+    MaintenanceRecord,
+    records_of,
+)
 from lakelsm.snapshots.table_store import TableStore
 
 #: The maximum number of record files, and the maximum size of one in bytes.
@@ -100,7 +108,7 @@ def maintenance_record(
 
 def maintenance_runs(store: TableStore, limit: int) -> list[MaintenanceRecord]:
     """Return the records of the newest runs, newest first, without damaged ones and those with an impossible time."""
-    records = records_of(inherited_records(store.snapshots.latest(), store.snapshots.try_get))
+    records = records_of(inherited_property(store.snapshots.latest(), store.snapshots.try_get, MAINTENANCE_PROPERTY))
     for name in sorted(_files(store), reverse=True)[:limit]:
         with suppress(OSError, LakelsmError):  # The file may have been deleted since.
             records += records_of(store.file_io.read(f"{store.paths.service_dir}/{name}", _MAX_BYTES))

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, LakelsmError
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
@@ -26,6 +26,31 @@ TOTAL_BUCKETS_PROPERTY = "lakelsm.total-buckets"
 _MAX_STATISTICS_BYTES = 64 << 20
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+#: The number of snapshots that are searched for a property to inherit; those of other engines lack it.
+_LONGEST_WALK = 10
+
+
+def inherited_property(latest: Snapshot | None, older: Callable[[int], Snapshot | None], key: str) -> str | None:
+    """Return a property that each snapshot of lakelsm inherits, as of a snapshot; None if there is none.
+
+    It is that of the newest snapshot of lakelsm, at most a few snapshots back, otherwise the one that another engine
+    copied. ``older`` reads a snapshot by its id; one that cannot be read ends the search.
+    """
+    current, copied = latest, None
+    for _ in range(_LONGEST_WALK):
+        if current is None:
+            break
+        text = (current.properties or {}).get(key)
+        if current.is_ours:
+            return text
+        copied = copied or text
+        if current.id <= 1:
+            break
+        try:
+            current = older(current.id - 1)
+        except (OSError, LakelsmError):
+            break
+    return copied
 
 
 def recorded_total_buckets(snapshot: Snapshot) -> int | None:

@@ -10,16 +10,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lakelsm.errors import LakelsmError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.inheritance import inherited_property
 
 #: Key of the snapshot property. Persisted: do not change
 MAINTENANCE_PROPERTY = "lakelsm.maintenance"
 
 #: Limits of a snapshot (records, characters of all records) and of a record (snapshot ids, characters of a text).
 _MAX_RECORDS, _MAX_CHARACTERS, _MAX_IDS, _MAX_TEXT = 100, 8192, 8, 64
-#: The number of snapshots that are searched for the records to inherit; those of other engines lack them.
-_LONGEST_WALK = 10
 
 #: The outcomes. ``PARTIAL``: a commit of a run that was not its last.
 DONE, PARTIAL, FAILED = "done", "partial", "failed"
@@ -81,29 +79,6 @@ def records_of(text: str | bytes | None) -> list[MaintenanceRecord]:
     return [record for record in found if record is not None]
 
 
-def inherited_records(latest: Snapshot | None, older: Callable[[int], Snapshot | None]) -> str | None:
-    """Return the text of the records as of a snapshot; None if there are none.
-
-    They are those of the newest snapshot of lakelsm, at most a few snapshots back, otherwise those that another engine
-    copied. ``older`` reads a snapshot by its id; one that cannot be read ends the search.
-    """
-    current, copied = latest, None
-    for _ in range(_LONGEST_WALK):
-        if current is None:
-            break
-        text = (current.properties or {}).get(MAINTENANCE_PROPERTY)
-        if current.is_ours:
-            return text
-        copied = copied or text
-        if current.id <= 1:
-            break
-        try:
-            current = older(current.id - 1)
-        except (OSError, LakelsmError):
-            break
-    return copied
-
-
 def with_maintenance_records(
     properties: Mapping[str, str], snapshot_id: int, latest: Snapshot | None, older: Callable[[int], Snapshot | None]
 ) -> dict[str, str]:
@@ -111,7 +86,7 @@ def with_maintenance_records(
 
     The record of a run replaces an earlier record of the same run.
     """
-    kept = inherited_records(latest, older)
+    kept = inherited_property(latest, older, MAINTENANCE_PROPERTY)
     own = [
         replace(record, snapshot_ids=(*record.snapshot_ids, snapshot_id)[-_MAX_IDS:])
         for record in records_of(properties.get(MAINTENANCE_PROPERTY))

@@ -102,7 +102,7 @@ class InlineWriter(BatchWriter[Any]):
         self._table = table
 
     def _execute(
-        self, rows: Any, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames
+        self, rows: Any, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames, event_time: None
     ) -> TaskMessages:
         columns = self._table._columns(rows)
         messages = self._table._level0(self._store, columns, ADDED, base, base, names)

@@ -15,8 +15,8 @@ from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.replay import HIGHEST_IDENTIFIER_PROPERTY
 from lakelsm.format.snapshot import BASE_PROPERTY, CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import FULL_COMPACTION_PROPERTY, commits_since_full_compaction
-from lakelsm.snapshots.inheritance import TOTAL_BUCKETS_PROPERTY, recorded_total_buckets
-from lakelsm.snapshots.maintenance_record import MaintenanceRecord, inherited_records, records_of
+from lakelsm.snapshots.inheritance import TOTAL_BUCKETS_PROPERTY, inherited_property, recorded_total_buckets
+from lakelsm.snapshots.maintenance_record import MAINTENANCE_PROPERTY, MaintenanceRecord, records_of
 from lakelsm.snapshots.sequence_base import MAX_SEQUENCE_PROPERTY, recorded_max_sequence, table_max_sequence
 from tests.commit.commit_table import CommitTable, add, file, upgrade
 
@@ -120,7 +120,7 @@ def test_copied_records_of_maintenance_do_not_hide_newer_ones(table: CommitTable
         message = CommitMessage(upgrade(next(each for each in table.live() if each.file.file_name == "f0"), level))
         table.committer().commit(COMPACT, message, "c", properties=replace(record, run=run).as_property())
     table.copied_by_java(OVERWRITE, of=3)
-    found = records_of(inherited_records(table.snapshots.latest(), table.snapshots.try_get))
+    found = records_of(inherited_property(table.snapshots.latest(), table.snapshots.try_get, MAINTENANCE_PROPERTY))
     assert [each.run for each in found] == ["b", "a"]
 
 

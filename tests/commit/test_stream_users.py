@@ -92,6 +92,33 @@ def test_the_loser_is_refused_also_if_the_snapshots_of_the_winner_are_compacted_
     assert "ours@0" not in table.live_names()
 
 
+def test_the_newest_batch_of_a_query_is_known_after_its_snapshots_have_expired(table: CommitTable) -> None:
+    for identifier in (3, 4):
+        commit(table, identifier, "one")
+    commit(table, 0, "two", user="other")
+    table.committer().commit(COMPACT, CommitMessage(upgrade(table.live()[0], 5)), "compactor", 0)
+    table.append(add(file("by hand", seq=(5000, 5001))))
+    table.expire(1, 2, 3, 4)
+    assert not list(table.snapshots.of_user("job"))
+    outcome = commit(table, 4, "one")
+    assert outcome.already_committed and outcome.snapshot is None and not outcome.files_published
+    assert commit(table, 0, "two", user="other").already_committed
+    refused(table, 9, "two", "'job' belongs to streaming query 'one'")
+    with pytest.raises(BatchHistoryExpiredError, match=r"whether batch 3 .* because batch 4 is committed"):
+        commit(table, 3, "one")
+    assert not commit(table, 5, "one").already_committed
+    assert commit(table, 5, "one").already_committed
+
+
+def test_a_snapshot_that_was_rolled_back_says_nothing_about_the_batches_of_a_query(table: CommitTable) -> None:
+    table.append(add(file("base", seq=(0, 0))))
+    commit(table, 4, "one")
+    table.append(add(file("later", seq=(900, 900))))
+    table.file_io.write(table.paths.latest_hint, b"1")
+    table.expire(2, 3)
+    assert not commit(table, 4, "one").already_committed
+
+
 def test_compactions_and_writes_without_batch_id_have_no_query(table: CommitTable) -> None:
     table.append(add(file("by hand", seq=(0, 0))), user="job")
     commit(table, 0, "one")
@@ -171,7 +198,8 @@ def test_no_batch_of_a_query_is_taken_for_one_of_another_in_any_history(
                 table.committer().commit(COMPACT, CommitMessage(upgrade(entry, level)), "job", number)
         else:
             if not any(snapshot.commit_kind is APPEND for snapshot in table.snapshots.of_user("job")):
-                landed.clear()  # A user without retained snapshots is new.
+                # A user without retained snapshots is new, or continues the newest batch of its query.
+                landed = {max(landed): landed[max(landed)]} if any(landed.values()) else {}
             owners = {each for each in landed.values() if each is not None}
             try:
                 outcome = commit(table, number, query)

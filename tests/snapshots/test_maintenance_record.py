@@ -10,10 +10,10 @@ import pytest
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.inheritance import inherited_property
 from lakelsm.snapshots.maintenance_record import (
     MAINTENANCE_PROPERTY,
     MaintenanceRecord,
-    inherited_records,
     records_of,
     with_maintenance_records,
 )
@@ -41,7 +41,7 @@ def committed(table: CommitTable, record: MaintenanceRecord | None = None) -> Sn
 
 
 def recorded(table: CommitTable) -> list[MaintenanceRecord]:
-    return records_of(inherited_records(table.snapshots.latest(), table.snapshots.try_get))
+    return records_of(inherited_property(table.snapshots.latest(), table.snapshots.try_get, MAINTENANCE_PROPERTY))
 
 
 def test_a_record_reads_back_with_the_snapshot_that_it_is_in() -> None:
@@ -81,8 +81,8 @@ def test_an_unreadable_predecessor_ends_the_search_without_an_error(table: Commi
     def damaged(snapshot_id: int) -> Snapshot | None:
         raise CorruptTableError("damaged")
 
-    assert inherited_records(latest, damaged) is None
-    assert inherited_records(latest, lambda snapshot_id: None) is None
+    assert inherited_property(latest, damaged, MAINTENANCE_PROPERTY) is None
+    assert inherited_property(latest, lambda snapshot_id: None, MAINTENANCE_PROPERTY) is None
 
 
 def test_of_one_run_the_newest_record_stays_with_the_ids_of_all_its_snapshots() -> None:
