@@ -25,11 +25,16 @@ def add_events(folder: Path, number: int, *times: datetime) -> None:
     os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
-def run(spark: SparkSession, folder: Path, table: Table) -> None:
+def run(spark: SparkSession, folder: Path, table: Table, *, native: bool) -> None:
+    """Run the query, as `write_stream` or in the sink of the data source. The checkpoint is that of both."""
     source = spark.readStream.schema("dt STRING, id INT, at TIMESTAMP").option("maxFilesPerTrigger", 1)
-    stream = source.json(str(folder / "events")).writeStream.format("lakelsm")
-    options = {"event-time": "at", "event-time-delay": "1 h", "checkpointLocation": str(folder / "checkpoint")}
-    query = stream.options(**options).trigger(availableNow=True).start(table._store().paths.root)
+    stream = source.json(str(folder / "events")).writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+    stream = stream.trigger(availableNow=True)
+    if native:
+        query = table.write_stream(stream, event_time="at", event_time_delay="1 h")
+    else:
+        stream = stream.format("lakelsm").options(**{"event-time": "at", "event-time-delay": "1 h"})
+        query = stream.start(table._store().paths.root)
     assert query.awaitTermination(120)
 
 
@@ -61,11 +66,11 @@ def test_days_of_events_get_watermarks_tags_and_success_files(spark: SparkSessio
     events, hour = tmp_path / "events", timedelta(hours=1)
     add_events(events, 1, FIRST + 5 * hour, FIRST + 20 * hour)
     add_events(events, 2, FIRST + DAY + hour, FIRST + 23 * hour)  # Watermark: the start of the second day.
-    run(spark, tmp_path, table)
+    run(spark, tmp_path, table, native=False)
     assert watermarks() == [19, 24]
     assert ([tag.name for tag in table.tags.list()], done()) == (["2026-02-28", "2026-03-01"], [])
     add_events(events, 3, FIRST + 2 * DAY + 5 * hour)
-    run(spark, tmp_path, table)  # The query continues; nothing but the table knows which days are not done.
+    run(spark, tmp_path, table, native=True)  # Nothing but the table knows which days are not done.
     assert watermarks() == [19, 24, 52]
     assert [(tag.name, tag.snapshot_id) for tag in table.tags.list()][1:] == [("2026-03-01", 2), ("2026-03-02", 3)]
     assert done() == ["dt=2026-03-01", "dt=2026-03-02"]
