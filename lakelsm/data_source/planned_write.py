@@ -34,7 +34,7 @@ from lakelsm.local.local_engine import LocalEngine
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.inheritance import latest_watermark
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.table.writable_table import publish_batch
+from lakelsm.table.writable_table import publish_batch, warn_consumers
 from lakelsm.write.batch_write import BatchResult, BatchWriter, level0_job
 from lakelsm.write.level0_task import Level0Job
 
@@ -98,15 +98,26 @@ class PlannedWrite:
         return FilesMessage(partition, writer.write(_prepared(self.store, self.form, self.row_kind, rows), job))
 
     def publish(
-        self, messages: Iterable[FilesMessage], user: str, identifier: int, *, query_id: str | None = None
+        self,
+        messages: Iterable[FilesMessage],
+        user: str,
+        identifier: int,
+        *,
+        query_id: str | None = None,
+        compact_every: int | None = None,
     ) -> None:
         """Publish the files of all tasks as one snapshot, then compact as `Table.write` does.
 
-        If it raises, it deletes the files, unless a snapshot may name them.
+        ``query_id`` and ``compact_every`` are those of a stream, as in `publish_batch`. If it raises, it deletes the
+        files, unless a snapshot may name them.
         """
         engine = _TaskFilesEngine(_TaskFiles(self.store, self.job, sorted(messages, key=_partition)))
         publish = partial(self._publish, engine.files)
-        publish_batch(engine, self.store, publish, user, identifier, query_id=query_id)
+        result = publish_batch(
+            engine, self.store, publish, user, identifier, query_id=query_id, compact_every=compact_every
+        )
+        if self.overwrite and result.snapshot_id is not None and not result.already_committed:
+            warn_consumers(self.store, result.snapshot_id)
 
     def delete_files(self) -> None:
         """Delete the files of all tasks, of which some may run for a short time. REQUIRES: `publish` was not called."""

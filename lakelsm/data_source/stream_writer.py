@@ -20,6 +20,7 @@ from lakelsm.commit.commit_identity import commit_user_of_query
 from lakelsm.data_source.planned_write import FilesMessage, PlannedWrite
 from lakelsm.data_source.write_options import WriteOptions
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.table.streamed_table import check_compact_every
 
 #: The local property with the id of the query of a task.
 _QUERY_ID = "sql.streaming.queryId"
@@ -46,7 +47,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
     @staticmethod
     def of_batch(options: WriteOptions, schema: StructType, *, overwrite: bool) -> StreamWriter:
         """Return the writer for the tasks of one batch. ``overwrite``: its rows replace all rows of the table."""
-        return StreamWriter(options, PlannedWrite.of(options, schema, overwrite=overwrite, task_numbers=_TASK_NUMBERS))
+        planned = PlannedWrite.of(options, schema, overwrite=overwrite, task_numbers=_TASK_NUMBERS)
+        check_compact_every(planned.store, options.compact_every, "option 'compact-every'")
+        return StreamWriter(options, planned)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
         """Write the rows of a task. If it raises, it deletes its files."""
@@ -57,7 +60,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return BatchMessage(self._planned.write(iterator), self._planned, query_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Publish the files of all tasks as one snapshot, unless the batch was committed before.
+        """Publish the files of all tasks as one snapshot, unless the batch was committed before, and compact.
 
         If it raises, it deletes the files, unless a snapshot may name them.
         """
@@ -70,7 +73,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         first = written[0]
         user = self._options.commit_user or commit_user_of_query(first.query_id)
         files = [message.files for message in written]
-        first.planned.publish(files, user, batchId, query_id=first.query_id)
+        every = self._options.compact_every
+        first.planned.publish(files, user, batchId, query_id=first.query_id, compact_every=every)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Delete the files of all tasks; without a report of any task, they are left to orphan removal.
@@ -85,4 +89,3 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[BatchMessage]:
     return [message for message in messages if isinstance(message, BatchMessage)]
-

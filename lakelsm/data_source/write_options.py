@@ -17,9 +17,10 @@ from lakelsm.data_source.table_location import (
 from lakelsm.errors import InvalidInputError
 from lakelsm.write.event_time import EventTime
 
-#: Options of writes that reads do not have: those of streams, and those of batches.
-_STREAM_NAMES = ("commit-user", "row-kind", "event-time", "event-time-delay")
-BATCH_NAMES = (*_STREAM_NAMES, "batch-id")
+#: Options of writes that reads do not have: of all writes, of batches and of streams.
+_ROW_NAMES = ("commit-user", "row-kind", "event-time", "event-time-delay")
+BATCH_NAMES = (*_ROW_NAMES, "batch-id")
+_STREAM_NAMES = (*_ROW_NAMES, "compact-every")
 #: Spark passes these options of a stream, which are its own, to the data source.
 _SPARK_NAMES = ("checkpointlocation", "queryname")
 
@@ -28,7 +29,7 @@ _SPARK_NAMES = ("checkpointlocation", "queryname")
 class WriteOptions:
     """A table, the identity of the batch and the row kinds as in `Table.write`.
 
-    A stream has no ``batch_id``: Spark has it.
+    A stream has no ``batch_id``, because Spark has it, but ``compact_every`` as in `Table.write_stream`.
     """
 
     location: Location
@@ -37,6 +38,7 @@ class WriteOptions:
     batch_id: int | None = None
     row_kind: str | None = None
     event_time: EventTime | None = None
+    compact_every: int = 1
 
     @staticmethod
     def of(given: Mapping[str, str], registered: CatalogTable | None = None) -> WriteOptions:
@@ -64,12 +66,13 @@ class WriteOptions:
         if any(name.lower() == "batch-id" for name in own):
             raise InvalidInputError("option 'batch-id': the batches of a stream have Spark's ids. Leave it out.")
         options = checked_options(own, (*LOCATION_NAMES, *_STREAM_NAMES), "stream", of=registered)
-        user = options.get("commit-user")
+        user, every = options.get("commit-user"), options.get("compact-every", "1")
         return WriteOptions(
             registered or TableLocation.of(options),
             commit_user=None if user is None else checked_commit_user(user),
             row_kind=_row_kind(options),
             event_time=_event_time(options),
+            compact_every=whole_number("compact-every", every, "a number of batches"),
         )
 
 

@@ -48,7 +48,7 @@ class StreamQuery:
         """
         if is_connect(stream):
             raise UnsupportedFeatureError(
-                "Spark Connect: Table.write_stream is not supported. Use foreachBatch with Table.write, or a classic "
+                "Spark Connect: Table.write_stream is not supported. Use writeStream.format('lakelsm'), or a classic "
                 "session."
             )
         if not isinstance(stream, (DataFrame, DataStreamWriter)):

@@ -94,12 +94,7 @@ class StreamSink:
     def check(self, stream: DataFrame) -> None:
         """Raise the errors of a write of this stream's columns, before its query starts."""
         store = self.opened.refreshed().for_writes()
-        if store.options.write_only and self.compact_every > 1:
-            raise invalid_argument(
-                "compact_every",
-                f"table {store.name} has the option 'write-only', so {self.compact_every} batches compact nothing.",
-                "Leave it out.",
-            )
+        check_compact_every(store, self.compact_every)
         written = self._frame(store, stream)
         written.prepared()
         written.event_column()
@@ -140,6 +135,14 @@ class StreamSink:
         if self.overwrite:
             return writer.overwrite(rows, _whole_table, user, identifier, event_time=event)
         return writer.append(rows, user, identifier, event_time=event)
+
+
+def check_compact_every(store: TableStore, number: int, name: str = "compact_every") -> None:
+    """Raise InvalidInputError for a number of batches that has no effect. ``name`` is the argument or option."""
+    if store.options.write_only and number > 1:
+        raise invalid_argument(
+            name, f"table {store.name} has the option 'write-only', so {number} batches compact nothing.", "Leave it out."
+        )
 
 
 def _whole_table(written: set[bytes]) -> Callable[[bytes], bool] | None:

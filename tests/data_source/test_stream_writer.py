@@ -7,22 +7,26 @@ import pickle
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.commit.replay import STREAM_QUERY_PROPERTY
-from lakelsm.data_source import planned_write, stream_writer
+from lakelsm.data_source import planned_write
 from lakelsm.data_source.source import DefaultSource
 from lakelsm.data_source.spark_rows import source_struct
-from lakelsm.data_source.stream_writer import BatchMessage, StreamWriter
 from lakelsm.errors import CommitConflictError, CommitUserTakenError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.schema_changes import AddColumn
 from lakelsm.types import parse_type
 
+if TYPE_CHECKING:
+    from lakelsm.data_source.stream_writer import BatchMessage, StreamWriter
+
+#: PySpark 4.0 has no stream writer for Arrow.
+stream_writer = pytest.importorskip("lakelsm.data_source.stream_writer", exc_type=ImportError)
 _COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 Rows = list[dict[str, Any]]
 
@@ -217,6 +221,54 @@ def test_row_kinds_reach_the_merge_engine(
     with pytest.raises(InvalidInputError, match="row kind column 'rk': expected"):
         stream.run(9, [row(1, 1, rk="x")])
     assert not table.maintenance.check(data="full").findings
+
+
+@pytest.mark.parametrize(("every", "compacted"), [("1", [0, 1, 2, 3]), ("2", [1, 3]), ("0", [])])
+def test_every_nth_batch_is_compacted(
+    tmp_path: Path, query: Callable[..., Query], every: str, compacted: list[int]
+) -> None:
+    table = created(tmp_path, {"bucket": "1", "changelog-producer": "lookup"})
+    stream = query(table, compact_every=every)
+    for batch in range(4):
+        stream.run(batch, [row(1, batch)])
+    found = [each.commit_identifier for each in table._store().snapshots.list() if each.commit_kind is CommitKind.COMPACT]
+    assert found == compacted
+
+
+def test_a_replay_compacts_what_its_first_run_did_not(
+    tmp_path: Path, query: Callable[..., Query], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = created(tmp_path, {"deletion-vectors.enabled": "true"})
+    stream = query(table)
+
+    def kill(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lakelsm.table.writable_table.finish_write", kill)
+        with pytest.raises(KeyboardInterrupt):
+            stream.run(0, [row(1, 1)])
+    assert rows_of(table) == {}
+    stream.run(0, [row(1, 1)])
+    assert rows_of(table) == {1: 1}
+    assert len(appends(table)) == 1
+
+
+def test_compactions_of_a_table_that_is_write_only_are_refused(tmp_path: Path, query: Callable[..., Query]) -> None:
+    table = created(tmp_path, {"write-only": "true"})
+    with pytest.raises(InvalidInputError, match=r"option 'compact-every': table .* has the option 'write-only'"):
+        query(table, compact_every="2").planned()
+    query(table, compact_every="1").run(0, [row(1, 1)])
+    assert len(table._store().snapshots.list()) == 1
+
+
+def test_consumers_are_warned_of_each_replacement(tmp_path: Path, query: Callable[..., Query]) -> None:
+    table = created(tmp_path)
+    table.write([row(1, 1)])
+    table.consumers.record("svc", 1)
+    stream = query(table, mode="complete")
+    with pytest.warns(UserWarning, match=r"no changelog contains snapshot 2, an overwrite, so consumers \(svc\)"):
+        stream.run(0, [row(1, 2)])
 
 
 def test_the_event_times_of_all_tasks_set_the_watermark(tmp_path: Path, query: Callable[..., Query]) -> None:

@@ -19,6 +19,7 @@ def test_the_identity_of_a_batch_is_read_in_any_case() -> None:
     ("options", "message"),
     [
         ({"snapshot-id": "1"}, "option 'snapshot-id': a write of format('lakelsm') has no such option"),
+        ({"compact-every": "1"}, "option 'compact-every': a write of format('lakelsm') has no such option"),
         ({"batch-id": "-1"}, "option 'batch-id': '-1' is not a number from 0"),
         ({"batch-id": "1"}, "option 'batch-id': option 'commit-user' is missing"),
         ({"path": ""}, "option 'path': the table is missing"),
@@ -45,6 +46,7 @@ def test_streams_have_the_options_of_batches_without_their_id() -> None:
         ({"commit-user": " "}, "commit_user: ' ' is blank"),
         ({"mergeSchema": "true"}, "option 'mergeschema': a stream of format('lakelsm') has no such option"),
         ({"asyncProgressTrackingEnabled": "true"}, "option 'asyncprogresstrackingenabled': a stream"),
+        ({"compact-every": "-1"}, "option 'compact-every': '-1' is not a number of batches"),
         ({"row-kind": ""}, "option 'row-kind': '' is not the name of a column"),
         ({"event-time-delay": "1 s"}, "option 'event-time-delay': option 'event-time' is missing"),
         ({"event-time": "t", "event-time-delay": "x"}, "option 'event-time-delay': 'x'"),
