@@ -30,6 +30,7 @@ _SPANNING = frozenset(
         "compact/table_compact",
         "compact/task_memory",
         "compact/vector_histories",
+        "data_source/streams_on_spark",
         "format/data_file/durable_files",
         "format/data_file/full_disk",
         "local/every_type",

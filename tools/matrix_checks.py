@@ -163,6 +163,20 @@ class Checks:
         query = query.option("checkpointLocation", str(folder / "log"))
         query.start(self.path.replace("trips", "stream")).awaitTermination()
 
+    def stream_read(self) -> None:
+        """Read the table as a stream, by its path and from one checkpoint after a restart."""
+        for expected in ([(number, "w") for number in range(1, 7)], [(1, "w")]):
+            found: Rows = []
+
+            def collect(batch: DataFrame, _: int, rows: Rows = found) -> None:
+                rows += [tuple(row) for row in batch.collect()]
+
+            writer = self.spark.readStream.format("lakelsm").load(self.path).writeStream.foreachBatch(collect)
+            query = writer.option("checkpointLocation", "stream-read").trigger(availableNow=True).start()
+            query.awaitTermination()
+            same(found, expected)
+            self.trips.write([{"id": 1, "city": "w"}])
+
     def register(self) -> None:
         """Use tables by name: queries, INSERT INTO, a new table, and pinned views."""
         self.catalog.register(self.spark)
@@ -191,6 +205,7 @@ NAMES: dict[str, Callable[[Checks], None]] = {
     "filters": Checks.source_filters,
     "source write": Checks.source_write,
     "stream write": Checks.source_stream,
+    "stream read": Checks.stream_read,
     "register": Checks.register,
 }
 

@@ -45,7 +45,7 @@ class ReadOptions:
         return ReadOptions(
             registered or TableLocation.of(options),
             point=points[0] if points else None,
-            columns=_columns(options["columns"]) if "columns" in options else None,
+            columns=column_names(options["columns"]) if "columns" in options else None,
             where=checked_condition(options.get("where")),
         )
 
@@ -64,7 +64,8 @@ class ReadOptions:
         return table.at(snapshot=checked_snapshot_id("option 'snapshot-id'", number))
 
 
-def _columns(text: str) -> tuple[str, ...]:
+def column_names(text: str) -> tuple[str, ...]:
+    """Return the names of the option 'columns'."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise InvalidInputError(f"option 'columns': {text!r} has an empty name. Write names as in 'id, city'.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource
@@ -17,7 +17,12 @@ from pyspark.sql.datasource import DataSource
 from lakelsm.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamWriter, DataSourceWriter
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
     from lakelsm.data_source.table_location import CatalogTable
@@ -31,7 +36,7 @@ _COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 
 
 class DefaultSource(DataSource):
-    """One table as a data source for batches. `read_options` and `write_options` beside this module have the options."""
+    """One table as a data source. `read_options`, `stream_options` and `write_options` have the options."""
 
     #: The table of a subclass that `registration` makes; its options are those of one query.
     registered: ClassVar[CatalogTable | None] = None
@@ -48,6 +53,7 @@ class DefaultSource(DataSource):
         """Return the columns of the table at the wanted snapshot, in Spark's types. Spark also calls it for writes."""
         from lakelsm.data_source.read_options import ReadOptions
         from lakelsm.data_source.spark_rows import source_struct
+        from lakelsm.data_source.stream_options import STREAM_NAMES, StreamOptions
         from lakelsm.data_source.write_options import BATCH_NAMES
 
         if "provider" in self.options:  # Spark adds its own keys to the options of such a statement.
@@ -55,7 +61,10 @@ class DefaultSource(DataSource):
                 f"CREATE TABLE … USING {FORMAT} is not supported: Spark passes no options of such a table to its "
                 "queries. Use Catalog.register for tables by name, or CREATE TEMPORARY VIEW."
             )
-        if any(name.lower() in BATCH_NAMES for name in self.options):
+        names = {name.lower() for name in self.options}
+        if not names.isdisjoint(STREAM_NAMES):
+            return StreamOptions.of(self.options, self.registered).struct()
+        if not names.isdisjoint(BATCH_NAMES):
             return self._written_columns()
         options = ReadOptions.of(self.options, self.registered)
         return source_struct(options.opened().schema, options.columns)
@@ -88,9 +97,17 @@ class DefaultSource(DataSource):
             return struct
         return struct.add(options.row_kind, "string")
 
-    def streamReader(self, schema: StructType) -> NoReturn:
-        """Raise UnsupportedFeatureError."""
-        raise UnsupportedFeatureError(f"format({FORMAT!r}) has no streams. Use Table.changelog_reader.")
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader of a stream of rows with a schema."""
+        from lakelsm.data_source.stream_options import StreamOptions
+        from lakelsm.data_source.stream_reader import FeedReader, UnlimitedReader
+
+        kind: type[FeedReader] = UnlimitedReader
+        if hasattr(datasource, "ReadAllAvailable"):  # Since 4.2.
+            from lakelsm.data_source.limited_reader import LimitedReader
+
+            kind = LimitedReader
+        return kind(StreamOptions.of(self.options, self.registered), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of a batch of a stream, or of its commit. ``overwrite``: the output mode is complete."""

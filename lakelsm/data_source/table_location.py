@@ -94,7 +94,8 @@ def checked_options(
     """
     options = {str(name).lower(): str(value) for name, value in given.items()}
     known = list(names) if of is None else [name for name in names if name not in LOCATION_NAMES]
-    unknown = sorted(name for name in options if name not in known and not (of is None and _is_of_storage(name)))
+    lowered = {name.lower() for name in known}
+    unknown = sorted(name for name in options if name not in lowered and not (of is None and _is_of_storage(name)))
     if unknown and of is not None:
         raise InvalidInputError(
             f"option {unknown[0]!r}: a {call} of the registered table {of.name} has no such option. Options: "

@@ -100,3 +100,13 @@ def test_columns_of_connect_are_neither_conditions_nor_rows(tmp_path: Path) -> N
         with pytest.raises(InvalidInputError):
             call()
     assert table.inspect.snapshots().to_arrow().num_rows == 1
+
+
+def test_a_stream_of_a_table_runs_on_the_server(connect: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
+    stream = connect.readStream.format("lakelsm").option("read.changelog", "true")
+    frame = stream.load(str(tmp_path / "warehouse" / "of_connect.db" / "t"))
+    query = frame.writeStream.format("memory").queryName("connect_stream").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    found = connect.sql("SELECT rowkind, k, p, v FROM connect_stream ORDER BY k").collect()
+    assert [tuple(row) for row in found] == [("+I", 1, "x", "a"), ("+I", 2, "y", "b")]
+    connect.catalog.dropTempView("connect_stream")

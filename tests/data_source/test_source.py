@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import datasource
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from lakelsm import Catalog, Table
 from lakelsm.commit.replay import STREAM_QUERY_PROPERTY
 from lakelsm.data_source.source import DefaultSource
+from lakelsm.data_source.stream_reader import UnlimitedReader
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.snapshot import CommitKind
 from tests.typed_values import TYPED_VALUES
@@ -124,9 +126,12 @@ def test_frames_are_written_with_one_commit_and_a_failed_job_leaves_nothing(
     assert small.to_arrow(ordered=True).to_pylist() == [{"id": 0, "n": "0"}, {"id": 1, "n": "1"}]
 
 
-def test_stream_reads_name_their_remedy() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"Table.changelog_reader"):
-        DefaultSource({"path": "t"}).streamReader(None)  # type: ignore[arg-type]
+def test_stream_reads_use_limits_if_spark_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = DefaultSource({"path": "t"})
+    has_limits = hasattr(datasource, "ReadAllAvailable")
+    assert isinstance(source.streamReader(StructType()), UnlimitedReader) is not has_limits
+    monkeypatch.delattr(datasource, "ReadAllAvailable", raising=False)
+    assert isinstance(source.streamReader(StructType()), UnlimitedReader)
 
 
 def test_stream_writes_need_the_arrow_writer_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
