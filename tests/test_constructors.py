@@ -16,11 +16,19 @@ _BY_POSITION = frozenset(
 )
 #: The arguments of a public method, in its order.
 _OF_METHODS = frozenset(["lakelsm.table.readable_table.RowsRequest", "lakelsm.table.table_changes.ChangesRequest"])
+#: Modules that the oldest supported release of PySpark cannot import.
+_OF_NEWER_SPARK = frozenset(["lakelsm.data_source.limited_reader", "lakelsm.data_source.stream_writer"])
 
 
 def _classes() -> Iterator[type]:
     for module in pkgutil.walk_packages(lakelsm.__path__, "lakelsm."):
-        for each in vars(importlib.import_module(module.name)).values():
+        try:
+            found = importlib.import_module(module.name)
+        except ImportError:
+            if module.name not in _OF_NEWER_SPARK:
+                raise
+            continue
+        for each in vars(found).values():
             if inspect.isclass(each) and each.__module__ == module.name:
                 yield each
 

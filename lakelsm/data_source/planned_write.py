@@ -34,6 +34,7 @@ from lakelsm.local.local_engine import LocalEngine
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.inheritance import latest_watermark
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.shared_disk import check_shared_disk
 from lakelsm.table.writable_table import publish_batch, warn_consumers
 from lakelsm.write.batch_write import BatchResult, BatchWriter, level0_job
 from lakelsm.write.level0_task import Level0Job
@@ -91,6 +92,7 @@ class PlannedWrite:
 
     def write(self, rows: Iterator[pa.RecordBatch]) -> FilesMessage:
         """Write the rows of a task. If it raises, it deletes its files."""
+        check_shared_disk(self.store.paths.root)
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         job = replace(self.job, first_sequence=self._first_sequence(partition))

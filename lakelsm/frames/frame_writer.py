@@ -6,7 +6,6 @@ hash of the bucket. Therefore one task writes a small input. Spark's estimate be
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelsm.errors import StorageError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.frames.bucket_expression import with_bucket
 from lakelsm.frames.dynamic_bucket_frame import with_dynamic_bucket
@@ -29,10 +27,10 @@ from lakelsm.spark import functions as F
 from lakelsm.spark.connect import is_connect
 from lakelsm.spark.expressions import quoted_all, union_all
 from lakelsm.spark.functions import functions_of
+from lakelsm.spark.shared_disk import check_shared_disk
 from lakelsm.spark.spark_runner import SparkRunner
 from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import collect_messages, map_in_arrow
-from lakelsm.storage.object_location import is_object_uri
 from lakelsm.write.dynamic_bucket import BucketPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 from lakelsm.write.level0_task import Level0Job
@@ -68,8 +66,7 @@ class FrameWriter:
             arranged, task = rows.coalesce(1), partial(_in_buckets, self._buckets(), job)
         else:
             arranged = self._with_bucket(rows).coalesce(1)
-        if not is_object_uri(job.paths.root):
-            task = _on_shared_disk(job.paths.root, task)
+        task = _on_shared_disk(job.paths.root, task)
         frame = map_in_arrow(arranged.sortWithinPartitions(*order.columns), task, MESSAGE_SCHEMA)
         return collect_messages(frame, job.paths.root, job.names)
 
@@ -104,14 +101,10 @@ class FrameWriter:
 
 
 def _on_shared_disk(root: str, task: WriteTask) -> WriteTask:
-    """Return a task that fails on a machine which does not have the table's directory: it would create another one."""
+    """Return a task that first calls `check_shared_disk`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if not os.path.isdir(root):
-            raise StorageError(
-                f"{root} does not exist on a machine of Spark's workers. Use a warehouse on storage that the program "
-                "and all workers share, for example an object store."
-            )
+        check_shared_disk(root)
         return task(batches)
 
     return run

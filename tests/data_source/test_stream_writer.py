@@ -17,7 +17,13 @@ from lakelsm.commit.replay import STREAM_QUERY_PROPERTY
 from lakelsm.data_source import planned_write
 from lakelsm.data_source.source import DefaultSource
 from lakelsm.data_source.spark_rows import source_struct
-from lakelsm.errors import CommitConflictError, CommitUserTakenError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import (
+    CommitConflictError,
+    CommitUserTakenError,
+    InvalidInputError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.schema_changes import AddColumn
 from lakelsm.types import parse_type
@@ -357,10 +363,15 @@ def test_a_table_that_is_dropped_while_a_batch_is_written(
 ) -> None:
     table = created(tmp_path)
     stream = query(table)
-    messages = [stream.task(stream.planned(), 0, [row(1, 1)])]
+    writer = stream.planned()
+    messages = [stream.task(writer, 0, [row(1, 1)])]
     Catalog(str(tmp_path)).drop_table("d.t")
     if again:
         created(tmp_path)
+    else:  # As on a machine of Spark that does not have the table.
+        with pytest.raises(StorageError, match="does not exist on a machine of Spark's workers"):
+            stream.task(writer, 1, [row(1, 1)])
+        assert not Path(stream.options["path"]).exists()
     with pytest.raises(CommitConflictError, match="was dropped, or created again, while its rows were written"):
         stream.finish(messages, 0)
     assert not list(tmp_path.rglob("*.parquet"))
