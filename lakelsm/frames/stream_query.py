@@ -6,6 +6,7 @@ checkpoint, or has another output mode than the sink, would lose or repeat rows 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,14 @@ _COMPLETE = "complete"
 #: Local property of threads of Spark that run a batch of a streaming query: the id of the query.
 _QUERY_ID = "sql.streaming.queryId"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
+#: Texts of Java's errors in a batch whose query is stopped: the thread is interrupted, and its jobs are cancelled.
+_STOPPED = re.compile(r"java\.lang\.InterruptedException|cancelled part of cancelled job group")
+#: Spark searches the text of Python's error for this one to see that the query was stopped. It is short, because Spark's
+#: regular expression overflows the stack on the trace of the original error.
+_STOPPED_TEXT = (
+    "The query was stopped in a batch, which it repeats when it starts again. "
+    "py4j.protocol.Py4JJavaError: An error occurred while calling foreachBatch: java.lang.InterruptedException"
+)
 _ADD_CHECKPOINT = "Set df.writeStream.option('checkpointLocation', '…')"
 
 
@@ -71,8 +80,14 @@ class StreamQuery:
         """
 
         def run(batch: DataFrame, batch_id: int) -> None:
-            with _adaptive(batch.sparkSession):
-                write(batch, batch_id, query_id_of(batch.sparkSession))
+            try:
+                query_id = query_id_of(batch.sparkSession)
+                with _adaptive(batch.sparkSession):
+                    write(batch, batch_id, query_id)
+            except Exception as error:
+                if _STOPPED.search(str(error)) is None:
+                    raise
+                raise SparkUnavailableError(_STOPPED_TEXT) from None
 
         try:
             return self.writer.foreachBatch(run).start()
