@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from lakelsm.catalog import Catalog
     from lakelsm.lookup.lookup import Lookup
     from lakelsm.plan.read_plan import ReadPlan
+    from lakelsm.stream.followed_batch import FollowedBatch
     from lakelsm.table import Table, TableView
 
 __all__ = [
     "Catalog",
     "DataField",
     "DataType",
+    "FollowedBatch",
     "LakelsmError",
     "Lookup",
     "ReadPlan",
@@ -38,6 +40,7 @@ if not TYPE_CHECKING:  # Hidden from type checkers, which would accept every nam
 
         modules = {
             "Catalog": "lakelsm.catalog",
+            "FollowedBatch": "lakelsm.stream.followed_batch",
             "Lookup": "lakelsm.lookup.lookup",
             "ReadPlan": "lakelsm.plan.read_plan",
             "Table": "lakelsm.table",

@@ -111,7 +111,7 @@ WRITING |= {
     f"Table.maintenance.{name}" for name in ("remove_orphans", "analyze", "expire_snapshots", "mark_partitions_done")
 }
 # A new consumer is recorded where it starts to read.
-WRITING |= {"Table.changelog", "Table.changelog_reader"}
+WRITING |= {"Table.changelog", "Table.changelog_reader", "Table.follow"}
 REMOVING = {"Catalog.drop_table", "Catalog.drop_database", "Catalog.rename_table"}
 CHANGING_ROWS = {*REMOVING, "Table.delete", "Table.update", "Table.overwrite", "Table.rollback"}
 CHANGING_ROWS |= {"Table.maintenance.drop_partitions", "Table.maintenance.expire_partitions"}
@@ -225,6 +225,24 @@ def right_values(
             "schema_evolution": [False, True],
         },
         "Table.read": {**WHERE, "columns": [None, ["k"]], "fresh": [False, True]},
+        "Table.follow": {
+            "start": ["latest-full", "latest", "compacted-full"],
+            "snapshot": [None],
+            "timestamp": [None],
+            **WHERE,
+            "consumer_id": [None, "read"],
+            "kind_column": ["rowkind", "op"],
+            "positions": [False, True],
+            **TIMES,
+            "overwrites": [None, False, True],
+            "fail_on_data_loss": [True, False],
+            "max_rows": [None, 5],
+            "max_bytes": [None, 1000],
+            "max_files": [None, 1],
+            "max_poll_interval": [None, 5, "1 s"],
+            "heartbeat": [None, 5, "1 s"],
+            "timeout": [None, 0, "1 s"],
+        },
         "Table.lookup": {
             "columns": [None, ["v"]],
             "key": [None, ["dt", "k"]],
@@ -489,7 +507,7 @@ def test_right_values_are_accepted(world: World, method: Method, tmp_path: Path)
 
 PARAMETERS = [(method, name) for method in METHODS for name in method.parameters]
 #: As many numbers as the method with the most parameters needs: they select the values.
-PICKS = st.lists(st.integers(0, 10**6), min_size=12, max_size=12)
+PICKS = st.lists(st.integers(0, 10**6), min_size=17, max_size=17)
 
 
 

@@ -88,6 +88,7 @@ def cases(table: Table, catalog: Catalog) -> list[Case]:
         ("Table.to_pandas", lambda: table.to_pandas(), "to_reader", "done", {"rows": 2}),
         ("Table.head", lambda: table.head(1), "to_reader", "done", {"rows": 1}),
         ("Table.changelog_reader", lambda: table.changelog_reader(6).read_all(), "changelog_reader", "done", {"rows": 1}),
+        ("Table.follow", lambda: list(table.follow(timeout=0)), "follow", "done", {"snapshot_id": 7, "phase": "full"}),
         ("Table.lookup", lambda: table.lookup().close(), "open lookup", "done", {"snapshot": 7}),
         ("Lookup.refresh", lambda: lookup.refresh(), "refresh lookup", "done", {"snapshot": 7}),
         ("Table.compact", lambda: table.compact(full=True, **local, **dry), "compact", "planned", {"dry_run": True}),
@@ -168,6 +169,7 @@ def failing(table: Table, catalog: Catalog) -> dict[str, Callable[[], object]]:
             "to_polars",
             "count",
             "changelog_reader",
+            "follow",
             "compact",
             "delete",
         ]

@@ -186,6 +186,7 @@ OTHERS: Calls = {
     "Table.at": lambda at: [at.table.at(tag="one"), at.table.at(timestamp="9999-01-01")],
     "Table.changelog_reader": lambda at: at.table.changelog_reader(1, where="id = 1").read_all(),
     "Table.explain": lambda at: at.table.explain("id = 1"),
+    "Table.follow": lambda at: list(at.table.follow(timeout=0)),
     "Table.for_path": lambda at: Table.for_path(str(root_of(at.table))),
     "Table.head": lambda at: at.table.head(),
     "Table.lookup": lambda at: at.table.lookup().close(),

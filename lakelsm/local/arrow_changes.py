@@ -101,7 +101,7 @@ def _allowance() -> int:
     return _SCAN_BYTES
 
 
-def _changes_schema(store: TableStore, kind_column: str, positions: bool, timestamps: str) -> pa.Schema:
+def changes_schema(store: TableStore, kind_column: str, positions: bool, timestamps: str) -> pa.Schema:
     """Return the columns of changes for users, all nullable: a retraction may have nothing but its key."""
     last = [pa.field(name, pa.int64()) for name in POSITION_COLUMNS] if positions else []
     kind = pa.field(kind_column, pa.string(), False)
@@ -122,7 +122,7 @@ def changes_reader(
 
     The changes of a key are in their order. ``timestamps`` is the form of TIMESTAMP(7..9) (`TIMESTAMP_FORMS`).
     """
-    schema = _changes_schema(store, kind_column, positions, timestamps)
+    schema = changes_schema(store, kind_column, positions, timestamps)
     units: list[_Unit] = [ScannedChanges(snapshot, file) for snapshot, files in plan.scanned for file in files]
     units += [*plan.merged, *plan.compared]
     files = [file for _, files in plan.scanned for file in files]

@@ -18,7 +18,7 @@ from lakelsm.stream.batch_groups import BatchSize, packed_parts
 from lakelsm.stream.consumer_progress import ConsumerProgress
 from lakelsm.stream.feed_history import FeedHistory
 from lakelsm.stream.feed_part import FeedPart
-from lakelsm.stream.feed_settings import FeedSettings
+from lakelsm.stream.feed_settings import CURRENT_STATES, FeedSettings
 from lakelsm.stream.feed_start import before_changes, bounded_end, started
 from lakelsm.stream.feed_task import feed_task
 from lakelsm.stream.snapshot_files import (
@@ -66,6 +66,11 @@ class ChangeFeed:
         self._last_batch: float | None = None
 
     @property
+    def allows_data_loss(self) -> bool:
+        """Whether the stream continues if snapshots that it has not read have expired."""
+        return not self._settings.fails_on_data_loss
+
+    @property
     def end(self) -> StreamOffset | None:
         """The last offset of a bounded stream (mode incremental); None for a stream without end."""
         return self._end
@@ -79,10 +84,29 @@ class ChangeFeed:
         recorded = None if consumer is None or settings.ignores_progress else consumer.recorded()
         if recorded is not None:
             return before_changes(self.store, self._history, recorded, settings.fails_on_data_loss)
-        start = started(self.store, self._history, settings)
+        start = self._interrupted_load() or started(self.store, self._history, settings)
         if consumer is not None:
             consumer.begin(start)
         return start
+
+    def _interrupted_load(self) -> StreamOffset | None:
+        """Return the start of a load of the consumer that did not end, if its snapshot is kept.
+
+        A reader may have rows of it already: those that were deleted since are among the later changes.
+        """
+        settings, consumer = self._settings, self._consumer
+        if consumer is None or settings.ignores_progress or settings.mode not in CURRENT_STATES:
+            return None
+        number = consumer.recorded_load()
+        kept = None if number is None else self.store.snapshots.try_get(number)
+        return None if kept is None or self.store.snapshots.is_expiring(kept.id) else self._history.load(kept)
+
+    def resume(self, offset: StreamOffset) -> StreamOffset:
+        """Return an offset from which a reader continues, and record it for the consumer. Raises as `next`."""
+        self._history.check(offset)
+        if self._consumer is not None:
+            self._consumer.begin(offset)
+        return offset
 
     def newest(self) -> StreamOffset:
         """Return the end of everything that is committed now."""

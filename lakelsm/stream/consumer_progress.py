@@ -34,6 +34,10 @@ class ConsumerProgress:
         before = consumer_start(self.store, self.consumer_id, None)
         return before + 1 if isinstance(before, int) else None
 
+    def recorded_load(self) -> int | None:
+        """Return the id of the snapshot that a load keeps which did not end; None without one."""
+        return self.store.consumers.try_get(self.load_id)
+
     def begin(self, start: StreamOffset) -> None:
         """Record a new stream of the consumer, so that expiry keeps what it reads."""
         if start.loads:

@@ -59,7 +59,9 @@ LIMIT_OPTIONS: Mapping[str, Kind] = MappingProxyType(
 )
 #: Options that a table stores for all its streams; those of a stream override them.
 _STORED = ("scan.mode", "consumer-id", "consumer.mode", "consumer.ignore-progress", "streaming-read-overwrite")
-_FULL_MODES = (ScanMode.LATEST_FULL, ScanMode.COMPACTED_FULL, ScanMode.FROM_SNAPSHOT_FULL)
+#: The modes that load the table as it is when the stream starts.
+CURRENT_STATES = (ScanMode.LATEST_FULL, ScanMode.COMPACTED_FULL)
+_FULL_MODES = (*CURRENT_STATES, ScanMode.FROM_SNAPSHOT_FULL)
 _MODES = (*_FULL_MODES, ScanMode.LATEST, ScanMode.FROM_SNAPSHOT, ScanMode.FROM_TIMESTAMP, ScanMode.INCREMENTAL)
 
 
@@ -108,12 +110,6 @@ class FeedSettings:
             if key in own and consumer is None:
                 raise InvalidInputError(f"option {key!r} needs 'consumer-id'. Set it, or remove the option.")
         overwrites = values.get("streaming-read-overwrite", False)
-        producer = store.options.changelog_producer
-        if overwrites and producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION):
-            raise InvalidInputError(
-                f"option 'streaming-read-overwrite' = 'true' would read changes twice with 'changelog-producer' = "
-                f"'{producer.value}'. Remove one of them."
-            )
         return FeedSettings(
             mode=mode,
             point=start,
@@ -121,10 +117,20 @@ class FeedSettings:
             consumer_id=consumer,
             divides_snapshots=consumer is None or values.get("consumer.mode") == _AT_LEAST_ONCE,
             ignores_progress=values.get("consumer.ignore-progress", False),
-            reads_overwrites=overwrites,
+            reads_overwrites=checked_overwrites(store, "option 'streaming-read-overwrite'", overwrites),
             fails_on_data_loss=values.get("failOnDataLoss", True),
             has_kinds=values.get("read.changelog", False),
         )
+
+
+def checked_overwrites(store: TableStore, argument: str, overwrites: bool) -> bool:
+    """Return whether a stream has the changes of overwrites. Raises InvalidInputError if a changelog has them too."""
+    producer = store.options.changelog_producer
+    if overwrites and producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION):
+        raise InvalidInputError(
+            f"{argument}: changes would be read twice with 'changelog-producer' = '{producer.value}'. Remove one of them."
+        )
+    return overwrites
 
 
 def limits_of_options(given: Mapping[str, str]) -> StreamLimits:

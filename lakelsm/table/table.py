@@ -33,6 +33,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.watermarks import NO_WATERMARK, first_with_watermark
 from lakelsm.table.compactable_table import CompactableTable
+from lakelsm.table.followed_table import FollowedTable
 from lakelsm.table.readable_table import ReadableTable
 from lakelsm.table.streamed_table import StreamedTable
 from lakelsm.table.table_branches import TableBranches
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from lakelsm.lookup.lookup import Lookup
 
 
-class Table(ReadableTable, WritableTable, StreamedTable, ChangesReader, CompactableTable):
+class Table(ReadableTable, WritableTable, StreamedTable, ChangesReader, FollowedTable, CompactableTable):
     """One table. Each call uses its newest schema and snapshot.
 
     Related calls are in namespaces: ``maintenance``, ``tags``, ``branches``, ``consumers`` and ``inspect``.

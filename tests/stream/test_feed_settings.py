@@ -57,7 +57,7 @@ def test_options_have_any_case_and_imply_the_mode(tmp_path: Path) -> None:
         ({"consumer.ignore-progress": "true"}, InvalidInputError, "needs 'consumer-id'"),
         ({"consumer-id": "c", "consumer.mode": "once"}, InvalidInputError, "option 'consumer.mode': 'once'"),
         ({"failOnDataLoss": "maybe"}, InvalidInputError, "option 'failOnDataLoss'"),
-        ({"streaming-read-overwrite": "true"}, InvalidInputError, "would read changes twice"),
+        ({"streaming-read-overwrite": "true"}, InvalidInputError, "changes would be read twice"),
     ],
 )
 def test_wrong_options_raise_one_typed_error(
