@@ -181,6 +181,30 @@ def test_the_last_row_of_a_key_wins_also_if_others_commit_first(
     assert not table.maintenance.check(data="full").findings
 
 
+def test_a_compaction_while_a_batch_is_written_costs_no_second_write(tmp_path: Path, query: Callable[..., Query]) -> None:
+    table = created(tmp_path, {"write-only": "true"})
+    table.write([row(1, 0), row(2, 0)])
+    stream = query(table)
+    writer = stream.planned()
+    messages = [stream.task(writer, at, [row(1, at), row(3, at)]) for at in range(2)]
+    table.compact(full=True)
+    stream.finish(messages, 0)
+    assert rows_of(table) == {1: 1, 2: 0, 3: 1}
+    assert writer._planned is not None
+    written = {name for name in data_files(table) if writer._planned.job.names.owns(name)}
+    assert written == {entry.file.file_name for message in messages for entry in message.files.files.entries}
+
+
+def test_a_branch_has_its_own_batches(tmp_path: Path, query: Callable[..., Query]) -> None:
+    table = created(tmp_path)
+    table.write([row(1, 1)])
+    table.branches.create("b")
+    for batch in range(2):
+        query(table, branch="b").run(batch, [row(1, 2 + batch)])
+    query(table).run(0, [row(2, 2)])
+    assert (rows_of(table), rows_of(table.branches.open("b"))) == ({1: 1, 2: 2}, {1: 3})
+
+
 @pytest.mark.parametrize("bucket", ["2", "-1"])
 def test_each_batch_of_the_mode_complete_replaces_all_rows(
     tmp_path: Path, query: Callable[..., Query], bucket: str
@@ -399,3 +423,15 @@ def test_continuous_processing_is_refused(tmp_path: Path, query: Callable[..., Q
     with pytest.raises(UnsupportedFeatureError, match="no task of it in continuous processing"):
         stream.finish([], 0)
     stream.finish([], 0, "abort")
+
+
+def test_a_replay_is_known_after_its_snapshots_have_expired(tmp_path: Path, query: Callable[..., Query]) -> None:
+    table = created(tmp_path, SUMS)
+    stream = query(table)
+    for batch in range(2):
+        stream.run(batch, [row(1, 1)])
+    for number in range(3):
+        table.write([row(2, number)])
+    table.maintenance.expire_snapshots(retain_last=1, retain_max=1)
+    stream.run(1, [row(1, 1)])
+    assert rows_of(table)[1] == 2
