@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lakelsm.options.option import BOOLEAN, DOUBLE, DURATION, INT, LONG, SIZE, TEXT, Kind, Option, choice_kind
+from lakelsm.options.option import BOOLEAN, DOUBLE, DURATION, INT, SIZE, TEXT, Kind, Option, choice_kind
 from lakelsm.options.option_enums import Feature
 
 # Accepted and stored for other engines: lakelsm will use these keys when it has the feature.
@@ -45,13 +45,8 @@ WAITING_KEYS: Mapping[Feature, Mapping[str, Kind]] = MappingProxyType(
             "postpone.default-bucket-num": INT,
         },
         Feature.STREAMING: {
-            "consumer-id": TEXT,
-            "consumer.ignore-progress": BOOLEAN,
-            "consumer.mode": choice_kind("exactly-once", "at-least-once"),
-            "scan.bounded.watermark": LONG,
             "scan.max-splits-per-task": INT,
             "snapshot.watermark-idle-timeout": DURATION,
-            "streaming.read.snapshot.delay": DURATION,
         },
     }
 )

@@ -164,13 +164,6 @@ class EngineOptions:
         "The system tables audit_log and binlog show the sequence number of each row after its row kind.",
         for_writes=False,
     )
-    streaming_read_overwrite: bool = option(
-        "streaming-read-overwrite",
-        BOOLEAN,
-        False,
-        "Streaming reads return the changes of overwrites.",
-        acts_from=Feature.STREAMING,
-    )
     type: str = option(
         "type",
         choice_kind(

@@ -58,6 +58,13 @@ class ScanMode(Enum):
     INCREMENTAL = "incremental"
 
 
+class ConsumerMode(Enum):
+    """Whether the changes of one snapshot are in one batch of a stream with a consumer, or limits may divide them."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
 class LookupCompact(Enum):
     """The rule by which a compaction that looks rows up takes level 0: always, or only when it has grown enough."""
 
@@ -131,4 +138,4 @@ class Feature(Enum):
     ORC = "ORC files"
     OTHER_CATALOGS = "catalogs other than the file system's"
     POSTPONED_BUCKETS = "postponed buckets"
-    STREAMING = "streaming reads and writes"
+    STREAMING = "streaming jobs of Flink"

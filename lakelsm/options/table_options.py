@@ -10,6 +10,7 @@ from typing import Any
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options.engine_options import EngineOptions
+from lakelsm.options.feed_options import FeedOptions
 from lakelsm.options.field_options import FieldOptions, parse_field_options
 from lakelsm.options.file_index_options import ColumnIndex, parse_file_indexes
 from lakelsm.options.layout_options import LayoutOptions
@@ -23,7 +24,14 @@ from lakelsm.options.tag_options import TagOptions
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(
-    LayoutOptions, EngineOptions, MaintenanceOptions, PartitionOptions, TagOptions, LookupOptions, QueryServerOptions
+    LayoutOptions,
+    EngineOptions,
+    FeedOptions,
+    MaintenanceOptions,
+    PartitionOptions,
+    TagOptions,
+    LookupOptions,
+    QueryServerOptions,
 ):
     """All options of a table, parsed. The name of an attribute is its key with '_' for '.' and '-'.
 

@@ -224,7 +224,7 @@ class ChangeFeed:
         size, end, empty = BatchSize(limits), start, 0
         self._changed = {number: kept for number, kept in self._changed.items() if number > start.snapshot_id - 1}
         for snapshot, position in self._history.following(start):
-            if last is not None and snapshot.id > last:
+            if (last is not None and snapshot.id > last) or self._holds_back(snapshot):
                 break
             try:
                 self._history.check_columns(snapshot)
@@ -247,6 +247,13 @@ class ChangeFeed:
             if last_batch is not None and self._environment.monotonic() - last_batch < delay:
                 return start
         return end
+
+    def _holds_back(self, snapshot: Snapshot) -> bool:
+        """Return whether the changes of a snapshot are not read, because it is too new or has too late a watermark."""
+        delay, bound = self._settings.delay, self._settings.max_watermark
+        if delay is not None and snapshot.time_millis > self._environment.clock() - delay:
+            return True
+        return bound is not None and snapshot.watermark is not None and snapshot.watermark > bound
 
     def _admitted(self, size: BatchSize, found: SnapshotFiles, position: int) -> int | None:
         """Admit the groups of a snapshot from a position; return the position of the first one that is too much."""

@@ -11,8 +11,9 @@ from lakelsm.arguments import checked_consumer, checked_number, checked_tag, inv
 from lakelsm.epoch_time import FIRST_MILLIS, LAST_MILLIS, utc_time
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.moment import Moment
-from lakelsm.options import ChangelogProducer, ScanMode, TableOptions
-from lakelsm.options.option import BOOLEAN, LONG, SIZE, TEXT, Kind, Option, choice_kind, enum_kind
+from lakelsm.options import OPTIONS, ChangelogProducer, ScanMode, TableOptions
+from lakelsm.options.option import BOOLEAN, LONG, SIZE, TEXT, Kind, Option, enum_kind
+from lakelsm.options.option_enums import ConsumerMode
 from lakelsm.plan.time_travel import Point
 from lakelsm.schema.option_rules import check_scan_mode
 from lakelsm.snapshots.table_store import TableStore
@@ -27,7 +28,15 @@ _STARTS = (
     "incremental-between",
     "incremental-between-timestamp",
 )
-_AT_LEAST_ONCE = "at-least-once"
+#: Options that a table also stores for its streams.
+_STORED = (
+    "consumer-id",
+    "consumer.mode",
+    "consumer.ignore-progress",
+    "streaming-read-overwrite",
+    "streaming.read.snapshot.delay",
+    "scan.bounded.watermark",
+)
 
 #: The options of a stream and their kinds of values, by name. Names are compared in any case.
 STREAM_OPTIONS: Mapping[str, Kind] = MappingProxyType(
@@ -39,11 +48,8 @@ STREAM_OPTIONS: Mapping[str, Kind] = MappingProxyType(
         "scan.timestamp-millis": LONG,
         "incremental-between": TEXT,
         "incremental-between-timestamp": TEXT,
-        "consumer-id": TEXT,
-        "consumer.mode": choice_kind("exactly-once", _AT_LEAST_ONCE),
-        "consumer.ignore-progress": BOOLEAN,
+        **{key: OPTIONS[key].kind for key in _STORED},
         "read.changelog": BOOLEAN,
-        "streaming-read-overwrite": BOOLEAN,
         "failOnDataLoss": BOOLEAN,
     }
 )
@@ -57,8 +63,6 @@ LIMIT_OPTIONS: Mapping[str, Kind] = MappingProxyType(
         "read.stream.maxTriggerDelayMs": LONG,
     }
 )
-#: Options that a table stores for all its streams; those of a stream override them.
-_STORED = ("scan.mode", "consumer-id", "consumer.mode", "consumer.ignore-progress", "streaming-read-overwrite")
 #: The modes that load the table as it is when the stream starts.
 CURRENT_STATES = (ScanMode.LATEST_FULL, ScanMode.COMPACTED_FULL)
 _FULL_MODES = (*CURRENT_STATES, ScanMode.FROM_SNAPSHOT_FULL)
@@ -73,7 +77,8 @@ class FeedSettings:
     the mode incremental, which starts after ``point``. ``consumer_id`` names the consumer of the stream.
     ``divides_snapshots``: limits may divide the changes of one snapshot. ``reads_overwrites``: the stream has the
     changes of overwrites. ``fails_on_data_loss``: expired snapshots are an error. ``has_kinds``: rows have their kind,
-    and rows of all kinds are read.
+    and rows of all kinds are read. Changes are read of snapshots with an age of ``delay`` milliseconds, until the first
+    one with a watermark above ``max_watermark``.
     """
 
     mode: ScanMode = ScanMode.LATEST_FULL
@@ -85,6 +90,8 @@ class FeedSettings:
     reads_overwrites: bool = False
     fails_on_data_loss: bool = True
     has_kinds: bool = False
+    delay: int | None = None
+    max_watermark: int | None = None
 
     @property
     def loads(self) -> bool:
@@ -97,30 +104,35 @@ class FeedSettings:
 
         Raises InvalidInputError for a wrong value, and for options that contradict each other or the table.
         """
-        texts = {**{key: store.schema.options[key] for key in _STORED if key in store.schema.options}}
-        own = _texts(given, STREAM_OPTIONS)
-        if any(key in own for key in _STARTS):
-            texts.pop("scan.mode", None)  # The start of this stream implies its mode.
-        texts.update(own)
+        texts, stored = _texts(given, STREAM_OPTIONS), checked_stored(store)
         values = _parsed(texts, STREAM_OPTIONS)
-        mode = _mode(texts)
+        has_start = "scan.mode" in texts or any(key in texts for key in _STARTS)
         start, end = _range(values)
-        consumer = checked_consumer("option 'consumer-id'", values.get("consumer-id"))
+        consumer = checked_consumer("option 'consumer-id'", values.get("consumer-id", stored.consumer_id))
         for key in ("consumer.mode", "consumer.ignore-progress"):
-            if key in own and consumer is None:
+            if key in texts and consumer is None:
                 raise InvalidInputError(f"option {key!r} needs 'consumer-id'. Set it, or remove the option.")
-        overwrites = values.get("streaming-read-overwrite", False)
+        overwrites = values.get("streaming-read-overwrite", stored.streaming_read_overwrite)
+        divides = values.get("consumer.mode", stored.consumer_mode) is ConsumerMode.AT_LEAST_ONCE
         return FeedSettings(
-            mode=mode,
+            mode=_mode(TableOptions.parse(texts) if has_start else stored),
             point=start,
             end=end,
             consumer_id=consumer,
-            divides_snapshots=consumer is None or values.get("consumer.mode") == _AT_LEAST_ONCE,
-            ignores_progress=values.get("consumer.ignore-progress", False),
+            divides_snapshots=consumer is None or divides,
+            ignores_progress=values.get("consumer.ignore-progress", stored.consumer_ignore_progress),
             reads_overwrites=checked_overwrites(store, "option 'streaming-read-overwrite'", overwrites),
             fails_on_data_loss=values.get("failOnDataLoss", True),
             has_kinds=values.get("read.changelog", False),
+            delay=values.get("streaming.read.snapshot.delay", stored.streaming_read_snapshot_delay),
+            max_watermark=values.get("scan.bounded.watermark", stored.scan_bounded_watermark),
         )
+
+
+def checked_stored(store: TableStore) -> TableOptions:
+    """Return the options of a table. Raises InvalidInputError for an invalid value of one that its streams use."""
+    _parsed({key: store.schema.options[key] for key in _STORED if key in store.schema.options}, STREAM_OPTIONS)
+    return store.options
 
 
 def checked_overwrites(store: TableStore, argument: str, overwrites: bool) -> bool:
@@ -161,10 +173,8 @@ def _parsed(texts: Mapping[str, str], kinds: Mapping[str, Kind]) -> dict[str, An
     return {key: Option(key, kinds[key], None, "", low=low).parse(text) for key, text in texts.items()}
 
 
-def _mode(texts: Mapping[str, str]) -> ScanMode:
+def _mode(options: TableOptions) -> ScanMode:
     """Return the mode of a stream: the option, or what the option of its start implies, as in Paimon."""
-    starts = {key: text for key, text in texts.items() if key in (*_STARTS, "scan.mode")}
-    options = TableOptions.parse(starts)
     mode = check_scan_mode(options)
     if mode in (ScanMode.DEFAULT, ScanMode.FULL):
         return ScanMode.LATEST_FULL

@@ -28,7 +28,7 @@ from lakelsm.plan.time_travel import Point
 from lakelsm.read.changelog_tasks import check_added_columns
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.stream.change_feed import ChangeFeed
-from lakelsm.stream.feed_settings import FeedSettings, checked_overwrites
+from lakelsm.stream.feed_settings import FeedSettings, checked_overwrites, checked_stored
 from lakelsm.stream.followed_batch import FollowedBatch
 from lakelsm.stream.stream_limits import StreamLimits
 from lakelsm.stream.stream_offset import StreamOffset
@@ -174,9 +174,9 @@ def _feed_settings(store: TableStore, request: FollowRequest) -> FeedSettings:
         point = checked_tag("snapshot", snapshot.removeprefix(TAG_POINT), optional=False)
     elif snapshot is not None:
         point = checked_number("snapshot", snapshot, min_value=1)
-    overwrites = request.overwrites
+    overwrites, options = request.overwrites, checked_stored(store)
     if overwrites is None:
-        overwrites = store.options.streaming_read_overwrite
+        overwrites = options.streaming_read_overwrite
     return FeedSettings(
         mode=ScanMode.LATEST_FULL if isinstance(mode, Mapping) else ScanMode(mode),
         point=point,
@@ -184,6 +184,8 @@ def _feed_settings(store: TableStore, request: FollowRequest) -> FeedSettings:
         reads_overwrites=checked_overwrites(store, "overwrites", checked_flag("overwrites", overwrites)),
         fails_on_data_loss=checked_flag("fail_on_data_loss", request.fail_on_data_loss),
         has_kinds=True,
+        delay=options.streaming_read_snapshot_delay,
+        max_watermark=options.scan_bounded_watermark,
     )
 
 

@@ -41,7 +41,7 @@ def test_defaults_are_shown_as_a_user_writes_them() -> None:
 def test_the_keys_of_a_missing_feature_are_one_list_of_declared_and_other_keys() -> None:
     assert "lookup-wait" in waiting_keys(Feature.CONCURRENT_COMPACTION)  # declared
     streaming = waiting_keys(Feature.STREAMING)
-    assert "consumer.mode" in streaming  # not declared
+    assert "scan.max-splits-per-task" in streaming  # not declared
     assert streaming == sorted(streaming)
     for feature in Feature:
         (line,) = (line for line in options_reference().splitlines() if line.startswith(f"| {feature.value} |"))

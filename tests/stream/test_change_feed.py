@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -193,6 +194,33 @@ def test_a_batch_waits_for_enough_rows_until_the_delay(tmp_path: Path) -> None:
     assert end.snapshot_id == 3
     put(table, ("+I", 4, "a"), ("+I", 5, "a"), ("+I", 6, "a"))
     assert feed.next(end, limits).snapshot_id == 4
+
+
+def set_watermark(table: Table, snapshot: int, millis: int) -> None:
+    path = Path(table._store().paths.snapshot_file(snapshot))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "watermark": millis}))
+
+
+def test_snapshots_are_read_at_an_age_and_up_to_a_watermark(tmp_path: Path) -> None:
+    table, now = table_of(tmp_path), [0]
+    feed = ChangeFeed(
+        table._store(), FeedSettings(delay=5_000, max_watermark=100), environment=Environment(clock=lambda: now[0])
+    )
+    start = feed.first()
+    put(table, ("+I", 1, "a"))
+    start = feed.next(start)
+    put(table, ("+I", 2, "b"))
+    set_watermark(table, 2, 100)
+    now[0] = table._store().snapshots.get(2).time_millis + 4_999
+    assert feed.next(start) == start
+    now[0] += 1
+    end = feed.next(start)
+    assert end.snapshot_id == 2
+    put(table, ("+I", 3, "c"))
+    set_watermark(table, 3, 101)
+    put(table, ("+I", 4, "d"))
+    now[0] += 10**9
+    assert feed.next(end) == end
 
 
 def test_a_batch_ends_at_the_given_offset(tmp_path: Path) -> None:

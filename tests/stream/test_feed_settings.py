@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,12 +71,30 @@ def test_wrong_options_raise_one_typed_error(
 
 def test_a_table_stores_options_of_its_streams(tmp_path: Path) -> None:
     table = table_of(tmp_path, streaming_read_overwrite="true")
-    Catalog(str(tmp_path)).alter_table("db.t", SetOption("consumer-id", "c"), SetOption("scan.mode", "latest"))
+    options = {
+        "consumer-id": "c", "consumer.mode": "At-Least-Once", "scan.mode": "latest", "scan.bounded.watermark": "7",
+        "streaming.read.snapshot.delay": "2 s",
+    }  # fmt: skip
+    Catalog(str(tmp_path)).alter_table("db.t", *(SetOption(key, options[key]) for key in options))
     store = table._store()
     stored = FeedSettings.of_options(store, {})
     assert (stored.mode, stored.consumer_id, stored.reads_overwrites) == (ScanMode.LATEST, "c", True)
+    assert (stored.divides_snapshots, stored.delay, stored.max_watermark) == (True, 2000, 7)
     own = FeedSettings.of_options(store, {"scan.snapshot-id": "1", "streaming-read-overwrite": "false"})
     assert (own.mode, own.reads_overwrites) == (ScanMode.FROM_SNAPSHOT, False)
+
+
+def test_an_invalid_stored_value_is_refused_by_streams_alone(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    path = tmp_path / "db.db" / "t" / "schema" / "schema-0"
+    values = json.loads(path.read_text())
+    values["options"]["consumer.mode"] = "twice"
+    path.write_text(json.dumps(values))
+    store = table._store()
+    for call in (lambda: FeedSettings.of_options(store, {}), lambda: table.follow(timeout=0)):
+        with pytest.raises(InvalidInputError, match=r"option 'consumer\.mode': 'twice' is not one of"):
+            call()
+    assert table.to_arrow().num_rows == 0
 
 
 def test_limits_have_paimons_names_and_units() -> None:
