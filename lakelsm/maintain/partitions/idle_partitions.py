@@ -13,7 +13,7 @@ later snapshots. What it keeps is a cache: it is compared with the table's histo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -66,19 +66,28 @@ class IdleRule:
 
 @dataclass(frozen=True)
 class _LastWrite:
-    """Time and watermark of the last commit that wrote to a partition, or later ones if it has expired."""
+    """Time and watermark of the last commit that wrote to a partition.
+
+    If it ``has_expired``, they are those of a later moment, and may stay too close to the newest ones for ever.
+    """
 
     time: int
     watermark: int | None
+    has_expired: bool = False
 
     @staticmethod
     def of(snapshot: Snapshot) -> _LastWrite:
         return _LastWrite(snapshot.time_millis, watermark_of(snapshot))
 
-    def is_idle(self, rule: IdleRule, now: int) -> bool:
-        """Return whether more than the idle time has passed. Commits before the first watermark do not count."""
-        last = self.watermark if rule.by_watermark else self.time
-        return last is None or now - last > rule.idle
+    def is_idle(self, rule: IdleRule, now: int, clock: int) -> bool:
+        """Return whether more than the idle time has passed. Commits before the first watermark do not count.
+
+        If the watermark is not that of the commit itself, the clock is enough.
+        """
+        by_clock = clock - self.time > rule.idle
+        if not rule.by_watermark:
+            return by_clock
+        return self.watermark is None or now - self.watermark > rule.idle or (self.has_expired and by_clock)
 
 
 @dataclass(frozen=True)
@@ -210,50 +219,64 @@ def _found(store: TableStore, rule: IdleRule, newest: Snapshot, now: int, enviro
     """Return the state as the table has it.
 
     The success file of a partition is compared with its files first: one that is later by the idle time or more is of
-    all of them. Only for the others the last write is looked for, in snapshots within the idle time: a partition that
-    none of them wrote to is idle.
+    all of them. Of the others the last write is looked for in the history, because their files may be those of a
+    compaction, or of a commit that the process with the mark did not see.
     """
     live = chosen_partitions(store, newest, None)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="lakelsm-done") as pool:
         marked = list(pool.map(lambda files: _marked(store, files.partition), live))
-    # By partition: when it was marked, and by how much later than its newest file was created; None: unknown.
-    left: dict[bytes, tuple[int | None, int | None]] = {}
+    marks: dict[bytes, int | None] = {}
+    after_files = set()
+    created: dict[bytes, int] = {}
+    ahead = environment.local_wall_clock(now) - now
     for files, time in zip(live, marked):
-        later = None
-        if time is not None and files.updated is not None:
-            later = environment.local_wall_clock(time) - files.updated
-        if later is None or later < rule.idle:
-            left[files.partition] = time, later
-    writes: dict[bytes, _LastWrite] = {}
-    oldest = newest
-    for snapshot, written in _newest_writes(store, rule, newest, now):
-        oldest = snapshot
-        writes.update({each: _LastWrite.of(snapshot) for each in written if each in left and each not in writes})
-        if len(writes) == len(left):
-            break
+        later = -1
+        if files.updated is not None:
+            created[files.partition] = files.updated - ahead
+            later = -1 if time is None else time - created[files.partition]
+        if later < rule.idle:
+            marks[files.partition] = time
+        if later >= 0:
+            after_files.add(files.partition)
+    writes, oldest = _last_writes(store, rule, newest, now, marks)
     pending = {}
-    for partition, (time, later) in left.items():
+    for partition, time in marks.items():
+        # Without a write since the mark in a complete history, or with files that are all older, it is still done.
         write = writes.get(partition)
-        is_marked = (later or -1) >= 0 if write is None else time is not None and time >= write.time
-        if not is_marked:
-            pending[partition] = write or _LastWrite.of(oldest)
+        is_done = time is not None and time > (oldest if write is None else write).time_millis
+        if is_done or (write is None and partition in after_files):
+            continue
+        if write is None:
+            known = min(created.get(partition, oldest.time_millis), oldest.time_millis)
+            pending[partition] = _LastWrite(known, watermark_of(oldest), has_expired=True)
+        else:
+            pending[partition] = _LastWrite.of(write)
     return _Pending(newest, pending)
 
 
-def _newest_writes(
-    store: TableStore, rule: IdleRule, newest: Snapshot, now: int
-) -> Iterator[tuple[Snapshot, set[bytes]]]:
-    """Yield snapshots and the partitions that they wrote to, newest first, up to the first before the idle time."""
+def _last_writes(
+    store: TableStore, rule: IdleRule, newest: Snapshot, now: int, marks: Mapping[bytes, int | None]
+) -> tuple[dict[bytes, Snapshot], Snapshot]:
+    """Return the last snapshots that wrote to partitions, and the oldest snapshot that was read.
+
+    The search ends when all are found; or at a snapshot before the idle time, and before ``marks``: partitions that no
+    commit since then wrote to are idle, or still done.
+    """
     time = rule.now(newest, now)
-    snapshot: Snapshot | None = newest
-    while snapshot is not None:
+    writes: dict[bytes, Snapshot] = {}
+    oldest, snapshot = newest, store.snapshots.try_get(newest.id)
+    while snapshot is not None and len(writes) < len(marks):
         written = _written(store, snapshot)
         if written is None:
-            return
-        yield snapshot, written
-        if snapshot.id == 1 or (time is not None and _LastWrite.of(snapshot).is_idle(rule, time)):
-            return
-        snapshot = store.snapshots.try_get(snapshot.id - 1)
+            break
+        oldest = snapshot
+        writes.update({each: snapshot for each in written if each in marks and each not in writes})
+        if time is None or _LastWrite.of(snapshot).is_idle(rule, time, now):
+            open_marks = [mark for each, mark in marks.items() if mark is not None and each not in writes]
+            if not open_marks or snapshot.time_millis < min(open_marks):
+                break
+        snapshot = store.snapshots.try_get(snapshot.id - 1) if snapshot.id > 1 else None
+    return writes, oldest
 
 
 def _marked(store: TableStore, partition: bytes) -> int | None:
@@ -282,7 +305,7 @@ def _due(
     due = [
         partition
         for partition, start in sorted(pending.starts.items())
-        if start is not None and start < before and pending.writes[partition].is_idle(rule, now)
+        if start is not None and start < before and pending.writes[partition].is_idle(rule, now, clock)
     ]
     live, hidden = _states(store, pending.snapshot, due)
     return [each for each in due if each in live and each not in hidden], set(due) - live

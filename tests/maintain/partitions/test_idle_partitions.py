@@ -118,6 +118,27 @@ def test_a_stream_of_old_events_marks_its_days_with_every_batch(tmp_path: Path, 
     assert list(done(tmp_path)) == ["2020-05-01", "2020-05-02", "2020-05-03", "2020-05-04"]
 
 
+@pytest.mark.parametrize(("mode", "marked"), [(BY_TIME, 6), (BY_WATERMARK, 8)])
+def test_jobs_that_run_more_often_than_the_idle_time_and_keep_one_snapshot_mark_their_partitions(
+    tmp_path: Path, mode: dict[str, str], marked: int
+) -> None:
+    """The commit that wrote the first day has expired when its idle time ends, and no process lives so long."""
+    table = events(tmp_path, **{**mode, "partition.idle-time-to-done": "6 h", "lakelsm.time-zone": "UTC"})
+    first = None
+    for hour in range(marked + 1):
+        module._KNOWN.clear()
+        time = datetime(2026, 1, 1, 23) + timedelta(hours=hour)
+        table.write([{"dt": f"{time:%Y-%m-%d}", "id": 1, "at": time}], event_time="at")
+        table.maintenance.expire_snapshots(retain_last=1, older_than="0 s")
+        newest = table._store().snapshots.latest()
+        assert newest is not None
+        first = first or newest.time_millis
+        clock = first + hour * HOUR + 1
+        module._KNOWN.clear()
+        mark_idle_after_commit(table._store(), replace(SYSTEM, clock=lambda now=clock: now))
+        assert list(done(tmp_path)) == (["2026-01-01"] if hour == marked else [])
+
+
 @pytest.mark.parametrize("mode", [BY_TIME, BY_WATERMARK])
 def test_values_and_event_times_are_in_the_time_zone_of_the_table(tmp_path: Path, mode: dict[str, str]) -> None:
     table = events(tmp_path, **mode, **{"lakelsm.time-zone": "Asia/Tokyo"})
