@@ -353,7 +353,7 @@ def test_no_other_module_deletes_the_files_of_an_attempt() -> None:
     # The storage executes deletions; a writer deletes its own files that no message names yet.
     storages = {f"storage/{name}.py" for name in ("local", "object_store")}
     deciding = {"commit/attempt_files.py", "format/data_file/rolling_writer.py", *storages}
-    # Snapshot and tag files; the files that they name are deleted by `maintain/deletion/file_deletion.py`.
+    # Snapshot, tag and consumer files; the files that they name are deleted by `maintain/deletion/file_deletion.py`.
     versions = {f"maintain/versions/{name}.py" for name in ("consumers", "rollback", "tags")}
-    of_names = {"commit/concurrent_rollback.py", *versions}
+    of_names = {"commit/concurrent_rollback.py", "stream/consumer_progress.py", *versions}
     assert found == deciding | of_caches | of_services | of_branches | of_names | of_output

@@ -49,7 +49,7 @@ def delete(
                 others()
 
     with monkeypatch.context() as patched:
-        patched.setattr(made, lambda writer, store: BatchWriter(writer, store, step))
+        patched.setattr(made, lambda writer, store, query_id: BatchWriter(writer, store, step, query_id=query_id))
         return engine.delete(table, where)
 
 
