@@ -9,10 +9,11 @@ SEEDS    ?= 3000
 FIRST    ?= 0
 KILLS    ?= 200
 STREAM_KILLS ?= 300
+STREAM_MINUTES ?= 30
 MINUTES  ?= 15
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast oldest matrix lint types layers check conformance bench fuzz simulate kills kill-streams soak clean
+.PHONY: help setup demo test test-fast oldest matrix lint types layers check conformance bench fuzz simulate kills kill-streams soak soak-streams clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -70,6 +71,9 @@ kill-streams: ## kill streams at the steps of their micro-batches: [STREAM_KILLS
 
 soak: ## run writers, upkeep and readers on one table: [MINUTES=15] [WHERE=local, s3 or a URI]
 	@$(RUN) python -m tests.campaign soak --minutes $(MINUTES) $(if $(WHERE),--where $(WHERE)) $(ARGS)
+
+soak-streams: ## run two streams into a table and one out of it, with upkeep and a new column: [STREAM_MINUTES=30] [WHERE=local, s3 or a URI]
+	@$(RUN) python -m tests.campaign soak-streams --minutes $(STREAM_MINUTES) $(if $(WHERE),--where $(WHERE)) $(ARGS)
 
 clean: ## remove the files of the other targets
 	rm -rf .venv .venv-oldest build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

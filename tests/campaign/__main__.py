@@ -17,7 +17,7 @@ from tests.campaign.kills import ROUNDS, Life, Tally
 from tests.campaign.locations import Warehouse, open_warehouse
 from tests.campaign.soak import soaked
 from tests.campaign.spark_driver import SparkDriver
-from tests.campaign.streams.stream_campaigns import SINKS, SOURCES, stream_kills
+from tests.campaign.streams.stream_campaigns import SINKS, SOURCES, stream_kills, stream_soak
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,9 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams.add_argument("--sources", nargs="+", choices=SOURCES, default=SOURCES, help="what the streams read (all)")
     streams.add_argument("--sinks", nargs="+", choices=SINKS, default=SINKS, help="the ways of writing (all)")
     streams.add_argument("--executors", type=int, default=10, help="how many kills of an executor of them (10)")
+    streams.add_argument("--seconds", type=float, help="start no further stream after this many seconds")
+    soak_streams = commands.add_parser("soak-streams", help="run two streams into a table and one out of it")
+    soak_streams.add_argument("--minutes", type=float, default=30, help="how long (30)")
+    soak_streams.add_argument("--where", default="local", help="local, s3, or the URI of a bucket")
+    soak_streams.add_argument("--producer", default="input", help="the changelog producer of the table (input)")
+    soak_streams.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
     options = parser.parse_args(arguments)
     directory = Path(tempfile.mkdtemp(prefix=f"lakelsm-{options.command}-"))
-    campaigns = {"kills": _kills, "soak": _soak, "streams": stream_kills}
+    campaigns = {"kills": _kills, "soak": _soak, "streams": stream_kills, "soak-streams": stream_soak}
     ok = campaigns[options.command](options, directory)
     if ok:
         shutil.rmtree(directory)

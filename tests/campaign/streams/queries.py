@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tests.campaign.locations import TableLocation
 from tests.campaign.streams.hooked_source import FORMAT
-from tests.campaign.streams.steps import reached
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,11 +73,5 @@ def started(
         options = {"commit-user": user, "row-kind": row_kind, "compact-every": compact_every}
         given = {key: str(value) for key, value in options.items() if value is not None}
         return writer.format(name).options(**target.options, **given).start(target.uri)
-    table = target.opened(spark)
-
-    def write(frame: DataFrame, batch: int) -> None:
-        reached("before batch")
-        table.write(frame, row_kind, commit_user=user or "stream", batch_id=batch)
-        reached("after batch")
-
-    return writer.foreachBatch(write).start()
+    more = {} if compact_every is None else {"compact_every": compact_every}
+    return target.opened(spark).write_stream(writer, row_kind=row_kind, commit_user=user, **more)

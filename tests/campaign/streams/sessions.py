@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: Seconds until the children of a killed process have ended.
 _END_SECONDS = 60.0
+_PRELOAD = Path(__file__).parent / "preload"
 LOCAL, CLUSTER = "local[2, 4]", "local-cluster[1, 2, 1024]"
 
 
@@ -98,8 +99,8 @@ class StreamSession:
         self.scratch.mkdir(exist_ok=True)
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ[ORDERS] = str(self.orders.folder)
-        path = os.environ.get("PYTHONPATH", "")
-        os.environ["PYTHONPATH"] = path if str(ROOT) in path.split(os.pathsep) else os.pathsep.join([str(ROOT), path])
+        path = [str(_PRELOAD), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, dict.fromkeys(path)))
         self._settings = {
             **settings(f"lakelsm-{self.name}", self.scratch),
             "spark.master": self.master,
@@ -150,6 +151,8 @@ def attached(settings: dict[str, str]) -> SparkSession:
     for key, value in settings.items():
         conf.set(key, value)
     gateway: Any = launch_gateway(conf)
+    # The JVM frees objects of earlier drivers in this one, by numbers that it must not use again.
+    gateway.gateway_property.pool.next_id = os.getpid() << 20
     found = gateway.jvm.SparkSession.getDefaultSession()
     if not found.isDefined():
         return SparkSession.builder.config(conf=conf).getOrCreate()

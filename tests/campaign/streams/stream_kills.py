@@ -18,7 +18,7 @@ from tests.campaign.streams.steps import DRIVER, EXECUTOR, ITSELF, JVM, SINK, SO
 from tests.campaign.streams.stream_audit import audit_files, audit_mirror, audit_sums, since
 
 #: Kills of one stream.
-ROUNDS = 12
+ROUNDS = 20
 #: Copies of one checkpoint.
 _OLD = 2
 #: The share of kills whose victim is the JVM: each costs a start of a JVM.
@@ -117,18 +117,21 @@ class StreamLife:
 
     def round(self) -> None:
         """Add input, run the stream with one kill, and check its table. In most rounds it then runs to the end."""
-        if not self.has_started:
-            self.input.add(self.chance.randint(1, 4))
-        elif self.chance.random() < 0.8:
-            self.input.add(self.chance.randint(2, 4))
-            if self.query.is_mirror and isinstance(self.input, Changes) and self.chance.random() < 0.7:
-                self.input.delete(self.chance.sample(range(KEYS), 5))
-        if isinstance(self.input, Changes) and not self.has_started:
-            self.input.start()
+        if not self.has_started or self.chance.random() < 0.8:
+            self.add(self.chance.randint(1, 3))
         self.killed(self.order())
         self.audit(complete=False)
-        if not self.has_started or self.chance.random() < 0.6:
+        if not self.has_started or self.chance.random() < 0.35:
             self.finished()
+
+    def add(self, batches: int) -> None:
+        """Add input; a stream that has not started will read the rows of its table."""
+        self.input.add(batches)
+        if isinstance(self.input, Changes):
+            if not self.has_started:
+                self.input.start()
+            elif self.query.is_mirror and self.chance.random() < 0.7:
+                self.input.delete(self.chance.sample(range(KEYS), 5))
 
     def order(self) -> Order:
         """Return a random kill."""
@@ -137,7 +140,7 @@ class StreamLife:
         role, step = self.chance.choice([each for each in steps if EXECUTOR not in self.victims or each[0] == TASK])
         victim = self.chance.choices(self.victims, [1 - JVM_SHARE, JVM_SHARE][: len(self.victims)])[0]
         kills = self.chance.choice((1, 4)) if role == TASK and victim == ITSELF else 1
-        return Order(role, step, self.chance.choice((1, 1, 2, 3)), victim, kills)
+        return Order(role, step, self.chance.choice((1, 1, 1, 2, 3)), victim, kills)
 
     def killed(self, order: Order) -> None:
         """Run the stream, with a kill if it comes to the step."""

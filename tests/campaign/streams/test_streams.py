@@ -12,9 +12,10 @@ from tests.campaign.locations import Warehouse
 from tests.campaign.processes import CampaignError
 from tests.campaign.streams.queries import DATA_SOURCE, NATIVE
 from tests.campaign.streams.sessions import StreamSession
-from tests.campaign.streams.steps import DRIVER, SINK, TASK, Order, Orders
+from tests.campaign.streams.steps import DRIVER, SINK, SOURCE, TASK, Order, Orders
 from tests.campaign.streams.stream_audit import check_batches, check_sums, since
 from tests.campaign.streams.stream_kills import STEPS, StreamLife, StreamTally
+from tests.campaign.streams.stream_soak import DELETED, KEYS, check_copy, check_rates
 
 SUMS = {1: (2, 30, 2, 2), 2: (1, 5, 1, 1)}
 
@@ -28,21 +29,22 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StreamSession]
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("sink", "orders"),
+    ("kinds", "orders"),
     [
-        (NATIVE, [Order(DRIVER, "after snapshot", nth=2), Order(DRIVER, "before snapshot")]),
-        (DATA_SOURCE, [Order(TASK, "after data file", kills=4), Order(SINK, "after snapshot")]),
+        (("table", NATIVE), [Order(DRIVER, "after snapshot"), Order(SOURCE, "after partitions")]),
+        (("files", DATA_SOURCE), [Order(TASK, "after data file", kills=4), Order(SINK, "after snapshot")]),
     ],
+    ids=["from a table, native", "from files, data source"],
 )
 def test_killed_streams_write_each_batch_once(
-    session: StreamSession, tmp_path: Path, sink: str, orders: list[Order]
+    session: StreamSession, tmp_path: Path, kinds: tuple[str, str], orders: list[Order]
 ) -> None:
     tally = StreamTally()
-    life = StreamLife.create(session, Warehouse(str(tmp_path)), tmp_path, 0, tally, ("files", sink))
-    life.input.add(1)
+    life = StreamLife.create(session, Warehouse(str(tmp_path)), tmp_path, 0, tally, kinds)
+    life.add(1)
     life.finished()
     for order in orders:
-        life.input.add(2)
+        life.add(1)
         life.killed(order)
         life.audit(complete=False)
     life.ended()
@@ -81,6 +83,17 @@ def test_batches_of_a_user_ascend() -> None:
     for wrong in (1, 0):
         with pytest.raises(CampaignError, match="user a committed batch"):
             check_batches([("a", 0), ("a", 1), ("b", 0), ("a", wrong)])
+
+
+def test_the_rows_of_soaked_streams() -> None:
+    for end in (3, DELETED, KEYS, 3 * KEYS + DELETED + 1):
+        last = {value % KEYS: value for value in range(max(0, end - KEYS + 1), end + 1)}
+        rows = {key: value for key, value in last.items() if value % DELETED}
+        check_rates(rows)
+        with pytest.raises(CampaignError):
+            check_rates({**rows, 1: 0})
+    with pytest.raises(CampaignError, match="the copy differs"):
+        check_copy({(0, 1): (2,)}, {(0, 1): (1,)})
 
 
 def test_an_order_is_claimed_once_for_each_kill(tmp_path: Path) -> None:
