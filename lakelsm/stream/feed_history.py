@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lakelsm.errors import (
     InvalidInputError,
@@ -124,7 +124,7 @@ class FeedHistory:
         if number <= own.id or number in self._checked_columns:
             return
         other = self._schema(number)
-        if (other.fields, other.primary_keys, other.partition_keys) != (own.fields, own.primary_keys, own.partition_keys):
+        if _columns(other) != _columns(own):
             raise StreamSchemaChangedError(
                 f"Table {self._store.name}: its columns changed in schema {number}, with which snapshot {snapshot.id} "
                 "was written. Start the stream again: it continues with the new columns."
@@ -226,6 +226,12 @@ class FeedHistory:
             return error
         cause = f"snapshot {number}, up to which the stream read, was rolled back" if is_same else "it was created again"
         return StreamOffsetError(f"Table {name}: {cause}. Start a new stream, with a new checkpoint.")
+
+
+def _columns(schema: TableSchema) -> Sequence[object]:
+    """Return what a stream depends on: columns without their comments, and keys."""
+    columns = [(field.id, field.name, field.type) for field in schema.fields]
+    return [columns, schema.primary_keys, schema.partition_keys]
 
 
 def table_digest(store: TableStore) -> str:

@@ -107,22 +107,27 @@ def changed_files(store: TableStore, snapshot: Snapshot, producer: ChangelogProd
 def overwritten_files(store: TableStore, before: Snapshot | None, snapshot: Snapshot) -> SnapshotFiles:
     """Return the files in which the states before and after an overwrite (None: an empty table) differ."""
     plan = plan_difference(store, before, snapshot, None, fresh=True)
-    groups: list[FileGroup] = []
-    for unit in plan.compared:
-        files = unit.unit.files
-        expected, directory = files[0].expected, files[0].path.rpartition("/")[0]
-        assert expected is not None, "files of a plan have the properties of their manifest entries"
-        groups.append(
-            FileGroup(
-                (expected.partition, bucket_of(directory)),
-                files=len(files),
-                size=sum(file.file_size for file in files),
-                rows=sum(file.row_count for file in files),
-                make=partial(_overwritten, before, snapshot, unit),
-            )
-        )
-    groups.sort(key=lambda group: group.bucket)  # Units of a bucket are in the order of their keys.
-    return SnapshotFiles(groups)
+    buckets: dict[BucketId, list[DifferenceUnit]] = {}
+    for compared in plan.compared:
+        file = compared.unit.files[0]
+        assert file.expected is not None, "files of a plan have the properties of their manifest entries"
+        bucket = file.expected.partition, bucket_of(file.path.rpartition("/")[0])
+        buckets.setdefault(bucket, []).append(compared)
+    return SnapshotFiles([_overwritten_group(before, snapshot, bucket, buckets[bucket]) for bucket in sorted(buckets)])
+
+
+def _overwritten_group(
+    before: Snapshot | None, snapshot: Snapshot, bucket: BucketId, units: Sequence[DifferenceUnit]
+) -> FileGroup:
+    """Return the changes of one bucket. They are one group, because options decide into how many units they are cut."""
+    files = {file.path: file for compared in units for file in compared.unit.files}.values()
+    return FileGroup(
+        bucket,
+        files=len(files),
+        size=sum(file.file_size for file in files),
+        rows=sum(file.row_count for file in files),
+        make=partial(_overwritten, before, snapshot, units),
+    )
 
 
 def _base_of_changes(options: TableOptions, files: Sequence[FileRange]) -> list[FileRange]:
@@ -158,5 +163,7 @@ def _changed(snapshot: Snapshot, make: MergeUnits, entry: ManifestEntry) -> Sequ
     return [FileChanges(snapshot, make.file_of(entry))]
 
 
-def _overwritten(before: Snapshot | None, snapshot: Snapshot, unit: DifferenceUnit) -> Sequence[FeedUnit]:
-    return [OverwriteChanges(snapshot, before, unit)]
+def _overwritten(
+    before: Snapshot | None, snapshot: Snapshot, units: Sequence[DifferenceUnit]
+) -> Sequence[FeedUnit]:
+    return [OverwriteChanges(snapshot, before, unit) for unit in units]

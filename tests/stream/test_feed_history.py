@@ -16,7 +16,7 @@ from lakelsm.errors import (
     StreamSchemaChangedError,
     TableNotFoundError,
 )
-from lakelsm.schema_changes import AddColumn, SetOption
+from lakelsm.schema_changes import AddColumn, SetOption, UpdateColumnComment
 from lakelsm.stream.feed_history import table_digest
 from lakelsm.types import parse_type
 from tests.stream.stream_reader import StreamReader, feed_of, put, table_of, table_rows
@@ -140,13 +140,14 @@ def test_changed_columns_end_the_reader_after_the_rows_before_them(tmp_path: Pat
     reader = StreamReader(table)
     reader.read()
     catalog.alter_table("db.t", SetOption("snapshot.num-retained.max", "50"))
+    catalog.alter_table("db.t", UpdateColumnComment("v", "a note"))
     put(table, ("+I", 3, "a"))
-    assert reader.read() == [("+I", 3, "a")], "other options change no row"
+    assert reader.read() == [("+I", 3, "a")], "options and comments change no row"
     put(table, ("+I", 4, "a"))
     catalog.alter_table("db.t", AddColumn("w", parse_type("INT")))
     table.write([{"k": 5, "v": "b", "w": 7}])
     for _ in range(2):
-        with pytest.raises(StreamSchemaChangedError, match=r"columns changed in schema 2.*Start the stream again"):
+        with pytest.raises(StreamSchemaChangedError, match=r"columns changed in schema 3.*Start the stream again"):
             reader.read()
     assert reader.state.keys() == {1, 2, 3, 4}
     reader.restart()

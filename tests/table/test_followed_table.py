@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from lakelsm.errors import (
 )
 from tests.engines import plain_rows
 from tests.examples import examples
+from tests.golden_tables import GoldenTable
 from tests.stream.stream_reader import put, table_of, table_rows
 
 KEYS = st.integers(0, 7)
@@ -165,6 +167,24 @@ def test_a_writer_and_expiry_run_beside_a_follower(tmp_path: Path) -> None:
         batch.done()
     writer.join()
     assert failures == [] and sorted(state.items()) == table_rows(table)
+
+
+@pytest.mark.parametrize("name", ["cl_full_compaction", "cl_input", "dv_true", "dyn", "st_first1", "thin"])
+def test_tables_of_java_are_followed(golden: Callable[..., GoldenTable], name: str) -> None:
+    table = Table.for_path(str(golden(name).path))
+    first = table._store().snapshots.ids()[0]
+    expected = plain_rows(table.to_arrow(fresh=True, timestamps="text"))
+    starts: list[dict[str, Any]] = [{}, {"start": "from-snapshot", "snapshot": first}]
+    for start in starts:
+        state: dict[Any, Any] = {}
+        for batch in table.follow(**start, timeout=0, timestamps="text", max_files=1):
+            keys = plain_rows(batch.rows.select(table.schema.primary_keys))
+            for key, (kind, *values) in zip(keys, plain_rows(batch.rows)):
+                if kind in ("+I", "+U"):
+                    state[key] = tuple(values)
+                elif kind == "-D":
+                    state.pop(key, None)
+        assert sorted(map(repr, state.values())) == sorted(map(repr, expected)) and state
 
 
 def test_rows_have_the_requested_form(tmp_path: Path) -> None:
