@@ -68,6 +68,12 @@ LOOKUP_JOIN_OPERATIONS = tuple(JOINED_FACTS)
 FORMAT_OPERATIONS = ("format-read", "format-column", "format-point", "format-write")
 """Reads and writes by PySpark's Data Source API, beside those of `Table`, of a tenth of the rows."""
 
+STREAM_OPERATION = "stream-batch"
+"""Micro-batches of a stream into a table, beside upserts of the same rows."""
+
+STREAM_BATCH, STREAM_BATCHES = 10_000, 20
+"""Rows of a micro-batch, and batches of one measurement."""
+
 LOOKUP_HITS: Mapping[str, float] = {
     "lookup-hits": 1.0,
     "lookup-half": 0.5,
@@ -98,6 +104,7 @@ OPERATIONS = (
     *SQL_HERE,
     *SQL_ON_SPARK,
     *FORMAT_OPERATIONS,
+    STREAM_OPERATION,
     *LOOKUP_OPERATIONS,
     *METADATA_OPERATIONS,
     *UPKEEP_OPERATIONS,
@@ -115,6 +122,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "sql": tuple(SQL_HERE),
     "sql-spark": tuple(SQL_ON_SPARK),
     "format": FORMAT_OPERATIONS,
+    "streams": (STREAM_OPERATION,),
     "lookups": LOOKUP_OPERATIONS,
     "metadata": METADATA_OPERATIONS,
     "upkeep": UPKEEP_OPERATIONS,

@@ -18,6 +18,10 @@ READER_BY_HAND = "to_reader in DuckDB"
 READ_BY_HAND = "Table.read in Spark SQL"
 FORMAT = "lakelsm format"
 
+# Contenders of streams.
+NATIVE_STREAM = "lakelsm write_stream"
+FORMAT_STREAM = "lakelsm format stream"
+
 # Contenders of lookups.
 FULL_CACHE = "lakelsm full cache"
 PARTIAL_CACHE = "lakelsm partial cache"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from benchmarks.config import MASKED_PERCENT, OPERATIONS
 from benchmarks.names import DEDUPLICATE, ENGINE, merging
-from benchmarks.targets import BOUNDS, LOOKUPS, MERGES, SPEED, SQL, UPKEEP, Verdict
+from benchmarks.targets import BOUNDS, LOOKUPS, MERGES, SPEED, SQL, STREAMS, UPKEEP, Verdict
 from benchmarks.timing import Measurement
 
 TITLES = {
@@ -47,6 +47,7 @@ TITLES = {
     "format-column": "read of one column (rows / 10)",
     "format-point": "read of one key (rows / 10)",
     "format-write": "write (rows / 10)",
+    "stream-batch": "micro-batch of 10,000 changes, from its file to Spark's commit log",
     "lookup-hits": "lookups of 10 x 100,000 keys with a row, warm",
     "lookup-half": "lookups of 10 x 100,000 keys, half of them with a row, warm",
     "lookup-misses": "lookups of 10 x 100,000 keys without a row, warm",
@@ -78,7 +79,7 @@ def judged(found: Sequence[Verdict], operations: Collection[str]) -> list[str]:
     """Return a line for each target of the operations: speed first, then merges, lookups, SQL, upkeep and bounds."""
     lines: list[str] = []
     headings = {"Speed to reach:": SPEED, "Merges:": MERGES, "Lookups:": LOOKUPS, "SQL:": SQL}
-    headings |= {"Upkeep:": UPKEEP, "Bounds to keep:": BOUNDS}
+    headings |= {"Streams:": STREAMS, "Upkeep:": UPKEEP, "Bounds to keep:": BOUNDS}
     for heading, targets in headings.items():
         requested = [verdict for verdict in found if verdict.target in targets and verdict.target.operation in operations]
         if requested:

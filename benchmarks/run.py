@@ -26,6 +26,7 @@ from benchmarks.config import (
     METADATA_OPERATIONS,
     MODE_OPERATIONS,
     SPEED_OPERATIONS,
+    STREAM_OPERATION,
     UPKEEP_OPERATIONS,
     VECTOR_COMPACTIONS,
     VECTOR_OPERATIONS,
@@ -193,6 +194,11 @@ def _run_lookup_joins(runner: Runner, wanted: Collection[str]) -> None:
         runner.lane("lookup-joins", "benchmarks.lookup_join_lane", operations)
 
 
+def _run_streams(runner: Runner, wanted: Collection[str]) -> None:
+    if STREAM_OPERATION in wanted:
+        runner.lane("streams", "benchmarks.stream_lane", (STREAM_OPERATION,))
+
+
 def _run_sql(runner: Runner, wanted: Set[str]) -> None:
     """Measure queries in this process, and queries and the data source on Spark."""
     lanes = {
@@ -251,6 +257,7 @@ def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
         _run_merges(runner, wanted)
         _run_lookup_joins(runner, wanted)
         _run_sql(runner, wanted)
+        _run_streams(runner, wanted)
         _run_own(runner, wanted)
     lookups = [name for name in LOOKUP_OPERATIONS if name in wanted]
     for name, python in config.peer_pythons.items():

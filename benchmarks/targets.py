@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.config import ENGINE_OPERATIONS, LOCAL_MERGE
+from benchmarks.config import ENGINE_OPERATIONS, LOCAL_MERGE, STREAM_OPERATION
 from benchmarks.names import (
     AGGREGATION,
     ARROW_SCAN,
@@ -17,10 +17,12 @@ from benchmarks.names import (
     DEDUPLICATE,
     DELTA,
     ENGINE,
+    FORMAT_STREAM,
     FULL_CACHE,
     JAVA,
     KEY_SORTED_WRITE,
     LOCAL,
+    NATIVE_STREAM,
     PARTIAL_CACHE,
     PARTIAL_UPDATE,
     PYPAIMON,
@@ -108,6 +110,12 @@ MERGES = (
 )
 """A merge of 1 % of 8 million rows by the key, which must find the keys that the table has."""
 
+STREAMS = (
+    Target(STREAM_OPERATION, upserting(ENGINE), 1.5, contender=NATIVE_STREAM),
+    Target(STREAM_OPERATION, upserting(ENGINE), 2.5, contender=FORMAT_STREAM),
+)
+"""A micro-batch of 10,000 changes: the trigger, offset log, write, compaction and commit log."""
+
 LOOKUPS = (
     Target("lookup-join-10k", SHUFFLE_JOIN, 0.2),
     # A million keys: 2 million a second, over the network half a million.
@@ -170,7 +178,7 @@ BOUNDS = (
 )
 """Results of the past that must stay: of vectors, metadata, integrity and memory."""
 
-TARGETS = SPEED + MERGES + LOOKUPS + SQL + UPKEEP + BOUNDS
+TARGETS = SPEED + MERGES + STREAMS + LOOKUPS + SQL + UPKEEP + BOUNDS
 
 
 @dataclass(frozen=True)

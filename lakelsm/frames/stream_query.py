@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -91,19 +92,25 @@ class StreamQuery:
 
         try:
             return self.writer.foreachBatch(run).start()
-        except PySparkException as error:
-            reason = (error.getMessage() or str(error)).partition("\n")[0]
-            raise InvalidInputError(f"stream: Spark cannot start the query: {reason}") from error
-        except Exception as error:
+        except (PySparkException, Py4JError, ConnectionError) as error:
             lost = lost_session(error)
-            if lost is None:
-                raise
-            raise lost from error
+            if lost is not None:
+                raise lost from error
+            raise InvalidInputError(f"stream: Spark cannot start the query: {_reason(error)}") from error
+        finally:
+            _Settings(self.writer).remove_function()
 
 
 def compute(batch: DataFrame) -> None:
     """Compute the rows of a batch that was committed before: a query that does not write its state again fails."""
     batch.write.format("noop").mode("overwrite").save()
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error of Spark, or of the Java error in it."""
+    java = getattr(error, "java_exception", None)
+    text = error.getMessage() if isinstance(error, PySparkException) else java and java.toString()
+    return str(text or error).partition("\n")[0]
 
 
 @contextmanager
@@ -151,10 +158,17 @@ class _Settings:
         """Whether the caller has set a function that processes rows or batches."""
         return any(self._field(name) is not None for name in ("foreachWriter", "foreachBatchWriter"))
 
+    def remove_function(self) -> None:
+        """Remove the function of batches, so that the caller can start the query again. A running query keeps it."""
+        self._accessible("foreachBatchWriter").set(self._writer, None)
+
     def _field(self, name: str) -> Any:
+        return self._accessible(name).get(self._writer)
+
+    def _accessible(self, name: str) -> Any:
         field = self._writer.getClass().getDeclaredField(name)
         field.setAccessible(True)
-        return field.get(self._writer)
+        return field
 
 
 def _check_checkpoint(settings: _Settings, session: SparkSession) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lakelsm.arguments import checked_cast, checked_flag, checked_name, checked_number, invalid_argument
 from lakelsm.commit.commit_identity import checked_commit_user, commit_user_of_query
 from lakelsm.engine import Engine, chosen_engine
+from lakelsm.errors import InvalidInputError
 from lakelsm.operation_log import operation_line
 from lakelsm.results import CommitResult
 from lakelsm.snapshots.table_store import TableStore
@@ -109,7 +110,13 @@ class StreamSink:
         """Write a batch of a query, and return the result."""
         from lakelsm.frames.stream_query import compute
 
-        frame = self._frame(self.opened.refreshed().for_writes(), batch)
+        newest = self.opened.refreshed().for_writes()
+        if self.opened.is_recreated():
+            raise InvalidInputError(
+                f"Table {self.opened.name}: it was dropped and created again while a query wrote into it, and lacks the "
+                "earlier batches. Start a query with a new checkpoint."
+            )
+        frame = self._frame(newest, batch)
         engine, store = frame.engine, frame.store
         user = self.commit_user or commit_user_of_query(query_id)
         user, identifier, earlier = known_batch(store, user, batch_id, query_id=query_id)

@@ -17,7 +17,7 @@ from lakelsm.write.level0_task import Level0Job
 from tests.compact.local_table import LocalTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @pytest.mark.parametrize("bucket", ["1", "8"])
@@ -75,6 +75,17 @@ def test_an_input_that_may_need_all_cores_is_never_small(spark: SparkSession) ->
         few.join(few, "id"),
     ):
         assert not is_small_input(frame)
+
+
+def test_rows_of_a_planned_query_are_small_if_one_task_computes_them(spark: SparkSession) -> None:
+    """Batches of streams have such rows. Their steps are unknown, and more than one task may be needed for them."""
+    from lakelsm.frames.frame_writer import SMALL_BYTES, is_small_input
+
+    def planned(parts: int, rows: int = 100) -> DataFrame:
+        return spark.range(0, rows, 1, parts).localCheckpoint(eager=False).selectExpr("id", "id * 2 AS twice")
+
+    assert is_small_input(planned(1))
+    assert not is_small_input(planned(2)) and not is_small_input(planned(1, SMALL_BYTES // 8 + 1))
 
 
 @pytest.mark.parametrize("small", [True, False])

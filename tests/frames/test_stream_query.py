@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -32,12 +33,16 @@ def test_a_batch_has_the_id_of_its_query_and_joins_small_partitions(spark: Spark
     query = StreamQuery.checked(writer, overwrite=False).start(write)
     assert query.awaitTermination(60) and query.name == "name"
     assert seen == [(0, query.id, "true", 1)]
+    again = StreamQuery.checked(writer, overwrite=False).start(write)  # The same description, after a stop or a fault.
+    assert again.awaitTermination(60) and again.id == query.id
     with pytest.raises(SparkUnavailableError, match="no query id"):
         query_id_of(spark)
 
 
 class _Writer:
     """A `DataStreamWriter` whose query runs when a test calls its function."""
+
+    _jwrite = MagicMock()
 
     def foreachBatch(self, function: Callable[[Any, int], None]) -> _Writer:
         self.function = function

@@ -263,6 +263,22 @@ def test_a_changed_table_ends_the_query_with_the_error_of_a_write(feed: Feed) ->
         feed.run(table)
 
 
+def test_a_table_that_is_created_again_ends_the_query(feed: Feed) -> None:
+    table = made(feed)
+    feed.add([(1, 1)])
+    query = table.write_stream(feed.writer().trigger(processingTime="0 seconds"))
+    try:
+        query.processAllAvailable()
+        Catalog(str(feed.landing.parent / "warehouse")).drop_table("db.t")
+        again = made(feed)
+        feed.add([(2, 2)])
+        with pytest.raises(Exception, match=r"InvalidInputError: .*dropped and created again"):
+            query.awaitTermination(60)
+    finally:
+        query.stop()
+    assert rows_of(again) == []
+
+
 def test_wrong_arguments_are_refused_before_a_query_starts(feed: Feed) -> None:
     table, lazy = made(feed), made(feed, "db.w", write_only="true")
     writer, batch = feed.writer, feed.spark.range(1)
@@ -291,6 +307,7 @@ def test_wrong_arguments_are_refused_before_a_query_starts(feed: Feed) -> None:
         ("stream: it has a function", lambda: table.write_stream(writer().foreachBatch(lambda rows, number: None))),
         ("stream: Spark cannot start the query: ", lambda: table.write_stream(writer(), overwrite=True)),
         ("stream: Spark cannot start the query: ", lambda: table.write_stream(writer().partitionBy("id"))),
+        ("stream: Spark cannot .*FileSystem", lambda: table.write_stream(writer().option("checkpointLocation", "no://x"))),
     ]
     for text, call in refused:
         with pytest.raises(InvalidInputError, match=text):

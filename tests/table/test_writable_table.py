@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import CommitUserTakenError, InvalidInputError
+from lakelsm.local.local_engine import LocalEngine
 from lakelsm.results import CommitResult
+from lakelsm.snapshots.manifest_scan import read_live_entries
+from lakelsm.table.writable_table import known_batch, publish_batch
+from lakelsm.write.batch_write import BatchResult, BatchWriter
 from tests.engines import TableEngine, each_case
+from tests.table_files import root_of
 
 
 def test_a_repeated_batch_writes_nothing_and_a_batch_id_needs_a_range_and_a_user(tmp_path: Path) -> None:
@@ -24,6 +31,27 @@ def test_a_repeated_batch_writes_nothing_and_a_batch_id_needs_a_range_and_a_user
         with pytest.raises(InvalidInputError, match=named):
             local.write(table, [], commit_user=user, batch_id=batch)
     assert table.explain().snapshot_id == 3
+
+
+def test_of_two_queries_with_one_user_the_later_one_deletes_its_files(tmp_path: Path) -> None:
+    table = TableEngine("local").create(tmp_path, "id INT, v INT", ["id"])
+    store, engine = table._store(), LocalEngine()
+
+    def written(query: str, before: Callable[[], object]) -> CommitResult:
+        rows = engine.prepared_rows(store, [{"id": 1, "v": 1}])
+
+        def write(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
+            before()
+            return writer.append(rows, user, identifier)
+
+        return publish_batch(engine, store, write, "u", 0, query_id=query)
+
+    with pytest.raises(CommitUserTakenError, match="belongs to streaming query 'two'"):
+        written("one", lambda: written("two", lambda: None))
+    (entry,) = read_live_entries(store.file_io, store.paths, store.snapshots.latest())
+    assert [path.name for path in root_of(table).rglob("data-*")] == [entry.file.file_name]
+    with pytest.raises(CommitUserTakenError):
+        known_batch(store, "u", 1, query_id="one")
 
 
 _GROUPS = {"merge-engine": "partial-update", "fields.g.sequence-group": "v", "fields.h.sequence-group": "w"}
