@@ -32,6 +32,7 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.local.local_engine import LocalEngine
 from lakelsm.runner.task_messages import TaskMessages
+from lakelsm.schema.identifiers import match
 from lakelsm.snapshots.inheritance import latest_watermark
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.shared_disk import check_shared_disk
@@ -76,6 +77,10 @@ class PlannedWrite:
         if overwrite and options.row_kind is not None:
             raise InvalidInputError(
                 "option 'row-kind': rows that replace the table have no row kinds. Leave it out, or append the rows."
+            )
+        if options.row_kind is not None and match(options.row_kind, schema.names) is None:
+            raise InvalidInputError(
+                f"option 'row-kind': column {options.row_kind!r} is not in the frame. Columns: {', '.join(schema.names)}."
             )
         store, form = options.location.opened()._store().for_writes(), arrow_form(schema)
         _prepared(store, form, options.row_kind, iter(()))

@@ -39,7 +39,7 @@ def test_tasks_get_the_write_without_the_keys_of_its_buckets(table: Table) -> No
     ("options", "message"),
     [
         ({}, "the table has no column rk"),
-        ({"row_kind": "no"}, "row_kind: column 'no' is not in the frame"),
+        ({"row_kind": "no"}, "option 'row-kind': column 'no' is not in the frame. Columns: id, n, rk"),
         ({"row_kind": "rk", "overwrite": True}, "option 'row-kind': rows that replace the table have no row kinds"),
         ({"row_kind": "rk", "event_time": "no"}, "no column 'no'|column 'no'"),
         ({"row_kind": "rk", "event_time": "n"}, "option 'event-time': column 'n' is of type INT"),
