@@ -39,8 +39,10 @@ class BatchSize:
         return True
 
 
-def packed_parts(options: TableOptions, rows: Sequence[FileGroup], changes: Sequence[FileGroup]) -> list[FeedPart]:
-    """Return the parts of a batch: about ``source.split.target-size`` bytes each.
+def packed_parts(
+    options: TableOptions, rows: Sequence[FileGroup], changes: Sequence[FileGroup], cores: int = 1
+) -> list[FeedPart]:
+    """Return the parts of a batch: at most about ``source.split.target-size`` bytes each, and work for some ``cores``.
 
     All changes of a bucket are in one part, in their order and after the loaded ``rows`` of the bucket. Rows of buckets
     without changes may be in several parts, because no two groups have a key in common.
@@ -61,7 +63,9 @@ def packed_parts(options: TableOptions, rows: Sequence[FileGroup], changes: Sequ
     def weight(groups: Iterable[FileGroup]) -> int:
         return sum(max(group.size, group.files * min_size) for group in groups)
 
-    packed = pack_in_order(work, weight, options.source_split_target_size)
+    # As Spark divides scans: otherwise one of two tasks has three of four buckets.
+    share = max(min_size, -(-sum(map(weight, work)) // cores))
+    packed = pack_in_order(work, weight, min(options.source_split_target_size, share))
     return [_part([group for groups in part for group in groups]) for part in packed]
 
 

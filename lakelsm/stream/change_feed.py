@@ -13,6 +13,7 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.bucket_files import BucketId, partition_filter
 from lakelsm.plan.fallback_branch import refuse_fallback
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.runner.process_limits import usable_cores
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.stream.batch_groups import BatchSize, packed_parts
 from lakelsm.stream.consumer_progress import ConsumerProgress
@@ -145,7 +146,7 @@ class ChangeFeed:
             )
         rows = self._planned_rows(start, end) if start.loads or end.loads else []
         changes = self._planned_changes(start, end) if end.phase is StreamPhase.CHANGES else []
-        return packed_parts(self.store.options, rows, changes)
+        return packed_parts(self.store.options, rows, changes, usable_cores())
 
     def task(
         self,

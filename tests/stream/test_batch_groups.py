@@ -34,6 +34,19 @@ def test_a_group_that_is_not_read_and_no_group_need_nothing() -> None:
     assert batch.admit(group(0), True) and not batch.admit(group(0), True) and batch.is_full
 
 
+def test_each_core_has_work_if_the_files_are_not_few() -> None:
+    options = TableOptions.parse({"source.split.target-size": "1 kb", "source.split.open-file-cost": "10 b"})
+    changes = [group(bucket, 5, name=str(bucket)) for bucket in range(4)]
+    assert [[part.files for part in packed_parts(options, [], changes, cores)] for cores in (1, 2, 3, 9)] == [
+        [4],
+        [2, 2],
+        [1, 1, 1, 1],
+        [1, 1, 1, 1],
+    ]
+    cheap = TableOptions.parse({"source.split.target-size": "1 kb", "source.split.open-file-cost": "0 b"})
+    assert len(packed_parts(cheap, [], [group(0, 5), group(1, 5)], 1)) == 1
+
+
 @given(st.lists(st.integers(0, 5), max_size=20), st.lists(st.integers(0, 5), max_size=20), st.integers(1, 60))
 def test_parts_have_each_group_once_and_changes_of_a_bucket_in_order(
     rows: list[int], changes: list[int], target: int
@@ -41,7 +54,7 @@ def test_parts_have_each_group_once_and_changes_of_a_bucket_in_order(
     options = TableOptions.parse({"source.split.target-size": f"{target} b", "source.split.open-file-cost": "1 b"})
     loaded = [group(bucket, name=f"r{at}") for at, bucket in enumerate(rows)]
     changed = [group(bucket, name=f"c{at:02}") for at, bucket in enumerate(changes)]
-    parts = packed_parts(options, loaded, changed)
+    parts = packed_parts(options, loaded, changed, 1 + target % 4)
     units = [[str(unit) for unit in part.units] for part in parts]
     every = [name for part in units for name in part]
     assert sorted(every) == sorted(str(unit) for each in (*loaded, *changed) for unit in each.make())
