@@ -42,7 +42,8 @@ class LimitedReader(FeedReader, SupportsTriggerAvailableNow):
         """Return the end of the batch that follows ``start``. A trigger that reads everything passes no ``limit``."""
         if isinstance(limit, ReadAllAvailable):
             return self._next(start, UNLIMITED)
-        limits = self._options.limits
+        # The attributes of Spark's limits have the names of those of StreamLimits.
+        limits = replace(self._options.limits, **vars(limit))
         if self._until is not None:  # The query ends there, so a batch never waits for more rows.
             limits = replace(limits, min_rows=None, max_delay=None)
         return self._next(start, limits)

@@ -81,6 +81,15 @@ def test_all_limits_cut_the_load_and_the_changes(
     assert [row for _, batch in sorted(stream.sink.items()) for row in batch] == [(key,) for key in range(10)]
 
 
+def test_a_limit_that_spark_passes_overrides_the_option(tmp_path: Path, table: Table) -> None:
+    write(table, *range(4))
+    stream = reader(tmp_path, **{"read.stream.maxFilesPerTrigger": "1"})
+    start = stream.initialOffset()
+    for limit, rows in ((ReadMaxFiles(3), 3), (ReadMaxRows(2), 1), (ReadMaxBytes(1), 1)):
+        end = stream.latestOffset(start, limit)
+        assert sum(part.part.rows for part in stream.partitions(start, end)) == rows
+
+
 def test_a_trigger_without_limits_reads_everything(tmp_path: Path, table: Table) -> None:
     write(table, *range(4))
     stream = reader(tmp_path, **{"read.stream.maxFilesPerTrigger": "1"})
