@@ -5,8 +5,9 @@ deletes, departures and arrivals are updates of the same keys. This process writ
 Spark queries the table, and ``spark-submit jobs/compact.py`` compacts it. In the second act (``demo_second_act.py``)
 four feeds write one partial-update table, and its changelog feeds an aggregation table. In the third
 (``demo_third_act.py``) a compaction masks rows with deletion vectors. In the fourth (``demo_fourth_act.py``) a stream
-of flights is joined with lookup tables that change during the stream. Every answer is compared with plain pandas on the
-raw records. Exit status: 0 if all answers are equal, 1 if an answer differs or a step failed.
+of flights is joined with lookup tables that change during the stream. In the fifth (``demo_fifth_act.py``) streams
+write the feeds and read the changelog at the same time. Every answer is compared with plain pandas on the raw records.
+Exit status: 0 if all answers are equal, 1 if an answer differs or a step failed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+from demo_fifth_act import FifthAct
 from demo_fourth_act import FourthAct
 from demo_screen import Cells, Screen, layout_rows
 from demo_second_act import SecondAct
@@ -87,6 +89,7 @@ class Demo:
             SecondAct(screen, self.verdicts, spark, catalog, self.months).run()
             ThirdAct(screen, self.verdicts, spark, catalog).run(flights)
             FourthAct(screen, self.verdicts, spark, catalog, self.warehouse / "deliveries").run(flights)
+            FifthAct(screen, self.verdicts, spark, catalog, self.warehouse).run()
         finally:
             spark.stop()
         screen.say("\nCost of each step")
