@@ -232,6 +232,8 @@ def _layout(table: Table) -> tuple[Cells, int]:
 
 def _session(warehouse: Path) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Spark looks for data sources in the folders of its workers' path, where an editable install is not.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     settings = {
         "spark.master": "local[2]",
         "spark.app.name": "lakelsm-demo",

@@ -89,16 +89,16 @@ class FifthAct:
         return status, totals, late
 
     def _feed(self, feed: feeds.Feed, status: Table) -> StreamingQuery:
-        """Start a stream of the files of a feed, one in each micro-batch."""
+        """Start a stream of the files of a feed, at most two in each micro-batch."""
         folder = self.folder / feed.name
         schema = self.spark.read.parquet(str(folder)).schema
-        rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+        rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(str(folder))
         return status.write_stream(self._writer(rows, feed.name).trigger(availableNow=True))
 
     def _count(self, status: Table, totals: Table) -> StreamingQuery:
         """Start the stream of changes that are added to the totals, or subtracted from them."""
         self._changes(status).createOrReplaceTempView("changes")
-        counted = self._writer(self.spark.sql(live.COUNTED), "totals").trigger(processingTime="0.5 seconds")
+        counted = self._writer(self.spark.sql(live.COUNTED), "totals").trigger(processingTime="1 second")
         return totals.write_stream(counted, row_kind="rowkind")
 
     def _join(self, status: Table, late: Table) -> StreamingQuery:
@@ -106,7 +106,7 @@ class FifthAct:
         self._changes(status).createOrReplaceTempView("changes")
         names = self.catalog.table(AIRLINES).lookup_join("carrier", {"name": "airline"})
         joined = self._writer(self.spark.sql(live.LATE_CHANGES).transform(names), "late")
-        return late.write_stream(joined.trigger(processingTime="0.5 seconds"), row_kind="rowkind")
+        return late.write_stream(joined.trigger(processingTime="1 second"), row_kind="rowkind")
 
     def _changes(self, status: Table) -> DataFrame:
         path = (self.warehouse / STATUS.replace(".", ".db/")).as_uri()

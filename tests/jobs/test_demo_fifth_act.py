@@ -29,4 +29,4 @@ def test_all_answers_of_the_fifth_act_are_equal_to_those_of_plain_pandas(spark: 
     FifthAct(verdicts.screen, verdicts, spark, catalog, tmp_path).run(1)
     assert verdicts.differences == []
     assert verdicts.checks == 3
-    assert "micro-batches: 12 of feeds" in stream.getvalue()
+    assert "micro-batches: 8 of feeds" in stream.getvalue()
