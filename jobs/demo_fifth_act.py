@@ -98,7 +98,7 @@ class FifthAct:
     def _count(self, status: Table, totals: Table) -> StreamingQuery:
         """Start the stream of changes that are added to the totals, or subtracted from them."""
         self._changes(status).createOrReplaceTempView("changes")
-        counted = self._writer(self.spark.sql(live.COUNTED), "totals").trigger(processingTime="1 second")
+        counted = self._writer(self.spark.sql(live.COUNTED), "totals").trigger(processingTime="2 seconds")
         return totals.write_stream(counted, row_kind="rowkind")
 
     def _join(self, status: Table, late: Table) -> StreamingQuery:
@@ -106,7 +106,7 @@ class FifthAct:
         self._changes(status).createOrReplaceTempView("changes")
         names = self.catalog.table(AIRLINES).lookup_join("carrier", {"name": "airline"})
         joined = self._writer(self.spark.sql(live.LATE_CHANGES).transform(names), "late")
-        return late.write_stream(joined.trigger(processingTime="1 second"), row_kind="rowkind")
+        return late.write_stream(joined.trigger(processingTime="2 seconds"), row_kind="rowkind")
 
     def _changes(self, status: Table) -> DataFrame:
         path = (self.warehouse / STATUS.replace(".", ".db/")).as_uri()
