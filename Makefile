@@ -21,7 +21,7 @@ help: ## list the targets
 setup: ## create the virtual environment with the package, find Java, and archive its classes for tests and demo
 	@$(RUN) python -m tests.class_archive
 
-demo: ## run the demo on real records: merge on read, partial updates with a changelog, deletion vectors, lookup joins
+demo: ## run the demo on real records: merge on read, changelogs, deletion vectors, lookup joins, live streams
 	@$(RUN) bash -c 'JDK_JAVA_OPTIONS="$$(python -m tests.class_archive --options)" exec python jobs/demo.py'
 
 test: ## run all tests with fixed seeds, first those without a JVM, on [WORKERS=2] processes
