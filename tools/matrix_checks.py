@@ -16,6 +16,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession, datasource
 
 from lakelsm import Catalog, Table
+from lakelsm.errors import InvalidInputError
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 Rows = list[tuple[Any, ...]]
@@ -163,6 +164,26 @@ class Checks:
         query = query.option("checkpointLocation", str(folder / "log"))
         query.start(self.path.replace("trips", "stream")).awaitTermination()
 
+    def native_stream(self) -> None:
+        """Write a stream by `Table.write_stream`, and again as after a crash; refuse one without a checkpoint."""
+        folder = Path(self.path).parents[2] / "native"
+        options = {"bucket": "1", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+        table = self.catalog.create_table("nyc.native", {"id": "INT", "n": "INT"}, primary_key="id", options=options)
+        (folder / "in").mkdir(parents=True)
+        for number in (1, 2):
+            (folder / "in" / f"{number}.json").write_text('{"id": 1, "n": 5}')
+            stream = self.spark.readStream.schema("id INT, n INT").json(str(folder / "in")).writeStream
+            try:
+                table.write_stream(stream)
+            except InvalidInputError as error:
+                same([("checkpoint" in str(error),)], [(True,)])
+            stream = stream.option("checkpointLocation", str(folder / "log")).trigger(availableNow=True)
+            table.write_stream(stream).awaitTermination()
+        for path in (folder / "log" / "commits").glob("*1*"):
+            path.unlink()
+        table.write_stream(stream).awaitTermination()
+        same([tuple(row.values()) for row in table.to_arrow().to_pylist()], [(1, 10)])
+
     def stream_read(self) -> None:
         """Read the table as a stream, by its path and from one checkpoint after a restart."""
         for expected in ([(number, "w") for number in range(1, 7)], [(1, "w")]):
@@ -205,6 +226,7 @@ NAMES: dict[str, Callable[[Checks], None]] = {
     "filters": Checks.source_filters,
     "source write": Checks.source_write,
     "stream write": Checks.source_stream,
+    "native stream": Checks.native_stream,
     "stream read": Checks.stream_read,
     "register": Checks.register,
 }
