@@ -106,13 +106,11 @@ class FeedHistory:
         before, position = offset, offset.position or 0
         while True:
             number = before.next_snapshot_id
-            snapshot = self._changes(number)
+            snapshot = self._store.snapshots.try_get(number) or self._after_gap(number)
             if snapshot is None:
-                snapshot = self._after_gap(number)
-                if snapshot is None:
-                    return
-                if snapshot.id != number:
-                    position = 0
+                return
+            if snapshot.id != number:
+                position = 0
             elif before.is_complete and not self._follows(snapshot, before):
                 return
             yield snapshot, position
