@@ -134,10 +134,14 @@ class StreamLife:
                 self.input.delete(self.chance.sample(range(KEYS), 5))
 
     def order(self) -> Order:
-        """Return a random kill."""
+        """Return a random kill at a step that the stream may come to."""
         source = "files" if isinstance(self.query.source, str) else "table"
         steps = STEPS[self.query.sink] + STEPS[source]
-        role, step = self.chance.choice([each for each in steps if EXECUTOR not in self.victims or each[0] == TASK])
+        if EXECUTOR in self.victims:
+            steps = [(role, step) for role, step in steps if role == TASK]
+        unreached = {"initialOffset"} if self.has_started else set()
+        unreached |= {"consumer"} - {name.removesuffix("-id") for name in self.query.read_options}
+        role, step = self.chance.choice([each for each in steps if each[1].partition(" ")[2] not in unreached])
         victim = self.chance.choices(self.victims, [1 - JVM_SHARE, JVM_SHARE][: len(self.victims)])[0]
         kills = self.chance.choice((1, 4)) if role == TASK and victim == ITSELF else 1
         return Order(role, step, self.chance.choice((1, 1, 1, 2, 3)), victim, kills)

@@ -115,4 +115,10 @@ def test_random_orders_name_known_steps(tmp_path: Path) -> None:
     )
     life.chance = random.Random(0)
     drawn = {(order.role, order.step) for order in (life.order() for _ in range(1000))}
-    assert drawn == {*STEPS[DATA_SOURCE], *STEPS["table"]}
+    consumer = {(SOURCE, "before consumer"), (SOURCE, "after consumer")}
+    assert drawn | consumer == {*STEPS[DATA_SOURCE], *STEPS["table"]}
+    assert ("consumer-id" in life.query.read_options) == (consumer <= drawn)
+    life.has_started = True
+    assert {order.step for order in (life.order() for _ in range(1000))} == {
+        step for _, step in drawn if not step.endswith("initialOffset")
+    }
