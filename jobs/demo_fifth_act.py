@@ -2,11 +2,13 @@
 
 Four streams write the feeds of the second act into one partial-update table, at the same time. Two more streams read the
 changes of that table while they are written: one keeps an aggregation table, the other joins a lookup table and keeps
-the late flights. At the end this process withdraws the cancelled flights, and the streams take that change too.
+the late flights. This process compacts the table beside them, which writes its changelog, and at the end withdraws the
+cancelled flights.
 """
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import demo_feeds as feeds
@@ -58,6 +60,9 @@ class FifthAct:
         with self.screen.step("Six streams at the same time") as remarks:
             readers = [self._count(status, totals), self._join(status, late)]
             writers = [self._feed(feed, status) for feed in feeds.FEEDS]
+            while any(query.isActive for query in writers):
+                status.compact(engine="local")  # Beside the streams, so that four writers do not compact the same files.
+                time.sleep(0.5)
             for query in writers:
                 query.awaitTermination()
             for delivery in withdrawals:
@@ -93,7 +98,7 @@ class FifthAct:
         folder = self.folder / feed.name
         schema = self.spark.read.parquet(str(folder)).schema
         rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(str(folder))
-        return status.write_stream(self._writer(rows, feed.name).trigger(availableNow=True))
+        return status.write_stream(self._writer(rows, feed.name).trigger(availableNow=True), compact_every=0)
 
     def _count(self, status: Table, totals: Table) -> StreamingQuery:
         """Start the stream of changes that are added to the totals, or subtracted from them."""
