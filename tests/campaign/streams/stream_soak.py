@@ -140,9 +140,7 @@ class _Running:
         catalog.alter_table(f"db.{table}", AddColumn("note", "STRING"))
 
     def _stop(self, name: str) -> None:
-        query = self.queries.pop(name)
-        query.stop()
-        self.counts["batches"] += len(query.recentProgress)
+        self.queries.pop(name).stop()
 
     def _drain(self, name: str) -> None:
         for _ in range(3):
