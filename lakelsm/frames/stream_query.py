@@ -2,27 +2,32 @@
 
 Spark does not show the settings of a `DataStreamWriter`. They are read from its fields, because a query that lacks a
 checkpoint, or has another output mode than the sink, would lose or repeat rows without an error.
+
+PySpark's modules of classic streams need Py4J, which a client of Spark Connect may lack. So they are not imported before
+it is known that the stream is a classic one.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lakelsm.arguments import invalid_argument, wrong_argument
 from lakelsm.errors import InvalidInputError, SparkUnavailableError, UnsupportedFeatureError
 from lakelsm.spark.connect import is_connect
 from lakelsm.spark.session import checked_rows
 from lakelsm.spark.task_errors import lost_session
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 #: Options of a writer and settings of a session. Spark compares names of options in lower case.
 _CHECKPOINT, _NAME = "checkpointLocation", "queryName"
@@ -61,12 +66,14 @@ class StreamQuery:
                 "Spark Connect: Table.write_stream is not supported. Use writeStream.format('lakelsm'), or a classic "
                 "session."
             )
-        if not isinstance(stream, (DataFrame, DataStreamWriter)):
+        given = _writer(stream)
+        rows = stream if given is None else given._df
+        if not isinstance(rows, DataFrame):
             raise wrong_argument("stream", stream, "a streaming DataFrame or its writeStream")
-        frame = checked_rows("stream", stream if isinstance(stream, DataFrame) else stream._df)
+        frame = checked_rows("stream", rows)
         if not frame.isStreaming:
             raise invalid_argument("stream", "the DataFrame is not a stream.", "Use Table.write.")
-        writer = stream if isinstance(stream, DataStreamWriter) else frame.writeStream
+        writer = given or frame.writeStream
         settings = _Settings(writer)
         _check_checkpoint(settings, frame.sparkSession)
         _check_mode(settings, overwrite)
@@ -90,6 +97,8 @@ class StreamQuery:
                     raise
                 raise SparkUnavailableError(_STOPPED_TEXT) from None
 
+        from py4j.protocol import Py4JError
+
         try:
             return self.writer.foreachBatch(run).start()
         except (PySparkException, Py4JError, ConnectionError) as error:
@@ -99,6 +108,13 @@ class StreamQuery:
             raise InvalidInputError(f"stream: Spark cannot start the query: {_reason(error)}") from error
         finally:
             _Settings(self.writer).remove_function()
+
+
+def _writer(stream: object) -> DataStreamWriter | None:
+    """Return the stream if it is a DataStreamWriter of a classic session."""
+    loaded = sys.modules.get("pyspark.sql.streaming.readwriter")
+    is_writer = loaded is not None and isinstance(stream, loaded.DataStreamWriter)
+    return cast("DataStreamWriter", stream) if is_writer else None
 
 
 def compute(batch: DataFrame) -> None:
