@@ -11,7 +11,7 @@ from lakelsm.arguments import checked_consumer, checked_number, checked_tag, inv
 from lakelsm.epoch_time import FIRST_MILLIS, LAST_MILLIS, utc_time
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.moment import Moment
-from lakelsm.options import OPTIONS, ChangelogProducer, ScanMode, TableOptions
+from lakelsm.options import OPTIONS, ChangelogProducer, MergeEngine, ScanMode, TableOptions
 from lakelsm.options.option import BOOLEAN, LONG, SIZE, TEXT, Kind, Option, enum_kind
 from lakelsm.options.option_enums import ConsumerMode
 from lakelsm.plan.time_travel import Point
@@ -130,7 +130,19 @@ class FeedSettings:
 
 
 def checked_stored(store: TableStore) -> TableOptions:
-    """Return the options of a table. Raises InvalidInputError for an invalid value of one that its streams use."""
+    """Return the options of a table.
+
+    Raises InvalidInputError for an invalid value of one that its streams use, and UnsupportedFeatureError for a merge
+    engine that combines rows without a changelog producer: appended rows are not rows of the table then. Paimon's
+    streams in Flink have the same rule.
+    """
+    engine, producer = store.options.merge_engine, store.options.changelog_producer
+    if producer is ChangelogProducer.NONE and engine is not MergeEngine.DEDUPLICATE:
+        others = "" if engine is MergeEngine.FIRST_ROW else " or 'full-compaction', or to 'input' for the appended rows"
+        raise UnsupportedFeatureError(
+            f"Table {store.name}: a stream cannot read it without a changelog producer, because appended rows are not "
+            f"those that merge engine {engine.value!r} makes of them. Set 'changelog-producer' to 'lookup'{others}."
+        )
     _parsed({key: store.schema.options[key] for key in _STORED if key in store.schema.options}, STREAM_OPTIONS)
     return store.options
 

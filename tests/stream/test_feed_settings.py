@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm import Catalog
+from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.options import ScanMode
 from lakelsm.schema_changes import SetOption
@@ -82,6 +82,23 @@ def test_a_table_stores_options_of_its_streams(tmp_path: Path) -> None:
     assert (stored.divides_snapshots, stored.delay, stored.max_watermark) == (True, 2000, 7)
     own = FeedSettings.of_options(store, {"scan.snapshot-id": "1", "streaming-read-overwrite": "false"})
     assert (own.mode, own.reads_overwrites) == (ScanMode.FROM_SNAPSHOT, False)
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
+def test_appended_rows_that_are_no_rows_of_the_table_are_refused(tmp_path: Path, engine: str) -> None:
+    catalog = Catalog(str(tmp_path))
+
+    def created(producer: str) -> Table:
+        options = {"merge-engine": engine, "changelog-producer": producer}
+        return catalog.create_table(f"db.{producer}", {"id": "INT", "v": "INT"}, primary_key="id", options=options)
+
+    table = created("none")
+    message = f"merge engine '{engine}' makes of them. Set 'changelog-producer' to 'lookup'"
+    with pytest.raises(UnsupportedFeatureError, match=message):
+        FeedSettings.of_options(table._store(), {})
+    with pytest.raises(UnsupportedFeatureError, match=message):
+        next(table.follow(timeout=0), None)
+    assert list(created("lookup").follow(timeout=0)) == []
 
 
 def test_an_invalid_stored_value_is_refused_by_streams_alone(tmp_path: Path) -> None:
