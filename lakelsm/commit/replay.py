@@ -119,16 +119,22 @@ class ReplayCheck:
         return None
 
     def _progress(self, newest: Snapshot | None) -> StreamProgress | None:
-        """Return the newest batch of the user's query, whose snapshot may have expired. Updates the highest identifier.
+        """Return the newest batch of the query, whose snapshot may have expired. Updates the highest identifier.
 
-        Raises CommitUserTakenError if it is of another query than this write.
+        It is that of the user, or of the same query under another user: a query may restart with another one. Raises
+        CommitUserTakenError if the user's is of another query than this write, or the other user's is of a later batch.
         """
-        progress = stream_progress(newest, self._snapshots.try_get).get(self._request.commit_user)
-        if newest is None or progress is None or not self._snapshots.is_linked(newest):
+        known, query = stream_progress(newest, self._snapshots.try_get), self._request.query_id
+        of_query = [user for user, each in known.items() if query is not None and each.query_id == query]
+        user = self._request.commit_user if self._request.commit_user in known else next(reversed(of_query), None)
+        if newest is None or user is None or not self._snapshots.is_linked(newest):
             return None
-        if progress.query_id != self._request.query_id:
+        progress = known[user]
+        if progress.query_id != query:
             raise CommitUserTakenError(self._why_taken(progress.query_id))
         if progress.batch_id > self._request.identifier:
+            if user != self._request.commit_user:
+                raise CommitUserTakenError(self._why_of_another_user(user, progress.batch_id))
             self._highest = max(self._highest, progress.batch_id)
         return progress
 
@@ -197,6 +203,13 @@ class ReplayCheck:
         return (
             f"Table {self._store.name}: commit user {user!r} belongs to streaming query {owner!r}, and {batch}. "
             "Nothing is committed; use another commit user."
+        )
+
+    def _why_of_another_user(self, user: str, batch_id: int) -> str:
+        query, identifier = self._request.query_id, self._request.identifier
+        return (
+            f"Table {self._store.name}: query {query!r} has written batch {batch_id} as commit user {user!r}, so it is "
+            f"unknown whether batch {identifier} was committed. Nothing is committed; use this commit user again."
         )
 
     def _why_not_continued(self, highest: int) -> str:

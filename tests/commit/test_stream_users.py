@@ -110,6 +110,18 @@ def test_the_newest_batch_of_a_query_is_known_after_its_snapshots_have_expired(t
     assert commit(table, 5, "one").already_committed
 
 
+def test_a_query_that_restarts_under_another_user_does_not_commit_its_last_batch_again(table: CommitTable) -> None:
+    for identifier in (3, 4):
+        commit(table, identifier, "one")
+    with pytest.raises(CommitUserTakenError, match=r"has written batch 4 as commit user 'job', so .* batch 3 was"):
+        commit(table, 3, "one", user="renamed")
+    assert commit(table, 4, "one", user="renamed").already_committed
+    assert not commit(table, 5, "one", user="renamed").already_committed
+    assert commit(table, 5, "one", user="renamed").already_committed
+    assert not commit(table, 4, "two", user="other").already_committed
+    assert not commit(table, 4, None, user="by hand").already_committed
+
+
 def test_a_snapshot_that_was_rolled_back_says_nothing_about_the_batches_of_a_query(table: CommitTable) -> None:
     table.append(add(file("base", seq=(0, 0))))
     commit(table, 4, "one")
