@@ -92,7 +92,7 @@ class StreamQuery:
                 query_id = query_id_of(batch.sparkSession)
                 with _adaptive(batch.sparkSession):
                     write(batch, batch_id, query_id)
-            except Exception as error:
+            except Exception as error:  # Of Spark, of Py4J, or of a task in the words of lakelsm.
                 if _STOPPED.search(str(error)) is None:
                     raise
                 raise SparkUnavailableError(_STOPPED_TEXT) from None

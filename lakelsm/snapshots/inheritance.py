@@ -31,7 +31,7 @@ _LONGEST_WALK = 10
 
 
 def inherited_property(latest: Snapshot | None, older: Callable[[int], Snapshot | None], key: str) -> str | None:
-    """Return a property that each snapshot of lakelsm inherits, as of a snapshot; None if there is none.
+    """Return a property that each snapshot of lakelsm inherits, as of a snapshot; None if it is missing.
 
     It is that of the newest snapshot of lakelsm, at most a few snapshots back, otherwise the one that another engine
     copied. ``older`` reads a snapshot by its id; one that cannot be read ends the search.
@@ -97,5 +97,5 @@ def inherited_statistics(
 
 
 def latest_watermark(*watermarks: int | None) -> int | None:
-    """Return the maximum of watermarks; None if there is none."""
+    """Return the maximum of the watermarks that are not None, or None."""
     return max((each for each in watermarks if each is not None), default=None)

@@ -13,7 +13,7 @@ from lakelsm.errors import SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.table_store import TableStore
 
-#: Flink writes it as the watermark of a snapshot if there is none.
+#: The value that Flink writes for a snapshot without a watermark.
 NO_WATERMARK = -(2**63)
 
 

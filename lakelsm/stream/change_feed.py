@@ -177,7 +177,8 @@ class ChangeFeed:
     # -- the full phase ---------------------------------------------------------------------------------------------
 
     def _next_rows(self, start: StreamOffset, limits: StreamLimits, last: int | None) -> StreamOffset:
-        snapshot = self._history.loaded(start) if start.snapshot_id else None
+        again = "its rows are loaded again from the newest snapshot"
+        snapshot = self._history.loaded(start, again) if start.snapshot_id else None
         if snapshot is None:  # The first snapshot of the table; or that of the load has expired, and it is repeated.
             snapshot = self._history.newest()
             if snapshot is None or (last is not None and last < snapshot.id):
@@ -202,7 +203,7 @@ class ChangeFeed:
             offset, first, stop = start, start.position or 0, None
         else:
             offset, first, stop = replace(end, phase=StreamPhase.FULL), 0, None
-        snapshot = self._history.loaded(offset)
+        snapshot = self._history.loaded(offset, "a batch that runs again lacks its rows")
         return [] if snapshot is None else self._between(self._rows(snapshot, offset), first, stop)
 
     def _rows(self, snapshot: Snapshot, offset: StreamOffset) -> SnapshotFiles:

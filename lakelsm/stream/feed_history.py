@@ -37,7 +37,7 @@ class FeedHistory:
         self._table = table_digest(store)
         self._schemas: dict[int, TableSchema] = {store.schema.id: store.schema}
         self._checked_columns = {store.schema.id}
-        self._lost: set[int] = set()
+        self._lost: set[tuple[int, str]] = set()
 
     # -- offsets ----------------------------------------------------------------------------------------------------
 
@@ -83,8 +83,11 @@ class FeedHistory:
         """Return the newest snapshot of the history."""
         return self._store.snapshots.latest()
 
-    def loaded(self, offset: StreamOffset) -> Snapshot | None:
-        """Return the snapshot of an offset of the full phase; None if it has expired and data loss is allowed."""
+    def loaded(self, offset: StreamOffset, consequence: str) -> Snapshot | None:
+        """Return the snapshot of an offset of the full phase; None if it has expired and data loss is allowed.
+
+        ``consequence`` is the part of the warning that says what happens then.
+        """
         found = self._store.snapshots.try_get(offset.snapshot_id)
         if found is not None and found.fingerprint == offset.fingerprint:
             self.check_columns(found)
@@ -94,7 +97,7 @@ class FeedHistory:
                 f"Table {self._store.name}: snapshot {offset.snapshot_id} has expired, whose rows the stream had not "
                 f"read to the end. {_CHOICE}"
             )
-        self._warn(offset.snapshot_id, "its rows are loaded again from the newest snapshot")
+        self._warn(offset.snapshot_id, consequence)
         return None
 
     def following(self, offset: StreamOffset) -> Iterator[tuple[Snapshot, int]]:
@@ -211,8 +214,8 @@ class FeedHistory:
         return self._schemas[number]
 
     def _warn(self, number: int, consequence: str) -> None:
-        if number not in self._lost:
-            self._lost.add(number)
+        if (number, consequence) not in self._lost:
+            self._lost.add((number, consequence))
             _LOG.warning("Table %s: snapshot %d has expired; %s.", self._store.name, number, consequence)
 
     def rolled_back(self, offset: StreamOffset) -> InvalidInputError:

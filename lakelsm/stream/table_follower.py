@@ -109,7 +109,7 @@ class TableFollower:
         self._read = end
         if waiting is not None:
             yield self._batch(waiting, end, end.snapshot_id)
-        elif is_done:  # No batch is unprocessed, and there is none that could record the progress.
+        elif is_done:  # Every batch is processed, and no later one records the progress.
             self._record(end, before)
 
     def _rows(self, end: StreamOffset) -> Iterator[pa.Table]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
 from lakelsm.environment import Environment
 from lakelsm.format.index.index_manifest import (
@@ -103,6 +103,23 @@ def vector_index(name: str, *data_files: str, dt: str | None = "a", bucket: int 
     ranges = tuple(DeletionVectorRange(file, 1 + 30 * at, 22, 3) for at, file in enumerate(data_files))
     file = IndexFileMeta(DELETION_VECTORS_INDEX, name, 1 + 30 * len(ranges), len(ranges), dv_ranges=ranges)
     return IndexManifestEntry(FileKind.ADD, partition(dt), bucket, file)
+
+
+def commit_batch(
+    table: CommitTable,
+    identifier: int,
+    user: str = "job",
+    kind: CommitKind = CommitKind.APPEND,
+    *,
+    query: str | None = None,
+    step: Callable[[str], None] = lambda name: None,
+) -> CommitOutcome:
+    """Commit a new file as a batch, on the newest snapshot."""
+    base = table.snapshots.latest_id()
+    first = 100 * (base or 0)
+    entry = add(file(f"{query}-{identifier}-{base}", keys=(identifier, identifier), seq=(first, first + 9)))
+    message = CommitMessage([entry], base_snapshot_id=None if kind is CommitKind.OVERWRITE else base)
+    return table.committer(step).commit(kind, message, user, identifier, query_id=query)
 
 
 def interfering(act: Callable[[], object], at: str = "delta-list-written", times: int = 1) -> Callable[[str], None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
@@ -11,29 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
+from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.replay import HIGHEST_IDENTIFIER_PROPERTY
 from lakelsm.errors import BatchHistoryExpiredError, CommitConflictError, CorruptTableError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from tests.commit.commit_table import CommitTable, ReadingFileIO, add, file, interfering, upgrade
+from tests.commit.commit_table import commit_batch as commit
 
 _Steps = list[tuple[str, int]]
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
-
-
-def commit(
-    table: CommitTable,
-    identifier: int,
-    user: str = "job",
-    kind: CommitKind = APPEND,
-    step: Callable[[str], None] = lambda name: None,
-) -> CommitOutcome:
-    """Commit a new file as a batch, on the newest snapshot."""
-    base = table.snapshots.latest_id()
-    first = 100 * (base or 0)
-    entry = add(file(f"{user}-{identifier}-{base}", keys=(identifier, identifier), seq=(first, first + 9)))
-    message = CommitMessage([entry], base_snapshot_id=None if kind is OVERWRITE else base)
-    return table.committer(step).commit(kind, message, user, identifier)
 
 
 def is_new(table: CommitTable, identifier: int, user: str = "job", kind: CommitKind = APPEND) -> bool:

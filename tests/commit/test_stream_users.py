@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,25 +12,14 @@ from lakelsm.commit.commit_message import COMMIT_STEPS, CommitMessage, CommitOut
 from lakelsm.commit.replay import STREAM_QUERY_PROPERTY
 from lakelsm.errors import BatchHistoryExpiredError, CommitUserTakenError, InvalidInputError
 from lakelsm.format.snapshot import CommitKind
-from tests.commit.commit_table import CommitTable, add, file, interfering, upgrade
+from tests.commit.commit_table import CommitTable, add, commit_batch, file, interfering, upgrade
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
 
 
-def commit(
-    table: CommitTable,
-    identifier: int,
-    query: str | None,
-    user: str = "job",
-    kind: CommitKind = APPEND,
-    step: Callable[[str], None] = lambda name: None,
-) -> CommitOutcome:
-    """Commit a new file as a batch of a query, on the newest snapshot."""
-    base = table.snapshots.latest_id()
-    first = 100 * (base or 0)
-    entry = add(file(f"{query}-{identifier}-{base}", keys=(identifier, identifier), seq=(first, first + 9)))
-    message = CommitMessage([entry], base_snapshot_id=None if kind is OVERWRITE else base)
-    return table.committer(step).commit(kind, message, user, identifier, query_id=query)
+def commit(table: CommitTable, identifier: int, query: str | None, **options: Any) -> CommitOutcome:
+    """Commit a new file as a batch of a query."""
+    return commit_batch(table, identifier, query=query, **options)
 
 
 def refused(table: CommitTable, identifier: int, query: str | None, match: str, kind: CommitKind = APPEND) -> None:

@@ -108,9 +108,12 @@ def test_an_expired_snapshot_is_an_error_with_the_choice(
 
 
 @pytest.mark.parametrize("loses", [False, True])
-def test_an_expired_load_is_an_error_or_is_repeated(tmp_path: Path, loses: bool) -> None:
+def test_an_expired_load_is_an_error_or_is_repeated(
+    tmp_path: Path, loses: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     table = filled(tmp_path, 2)
     reader = StreamReader(table, failOnDataLoss=not loses)
+    planned = feed_of(table).next(reader.offset)
     for number in range(3, 6):
         put(table, ("+I", number, "b"))
     expire(table, 1)
@@ -118,7 +121,13 @@ def test_an_expired_load_is_an_error_or_is_repeated(tmp_path: Path, loses: bool)
         with pytest.raises(SnapshotNotFoundError, match="snapshot 2 has expired, whose rows"):
             reader.read()
         return
-    reader.read()
+    with caplog.at_level(logging.WARNING):
+        assert reader.feed.plan(reader.offset, planned) == []
+        reader.read()
+    texts = [record.message for record in caplog.records]
+    assert [text.partition("; ")[2] for text in texts] == [
+        "a batch that runs again lacks its rows.", "its rows are loaded again from the newest snapshot.",
+    ]  # fmt: skip
     assert reader.rows() == table_rows(table)
     put(table, ("+I", 9, "b"))
     assert reader.read() == [("+I", 9, "b")]

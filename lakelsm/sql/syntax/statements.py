@@ -113,7 +113,7 @@ class Column:
 class CreateTable:
     """CREATE TABLE, with columns, as a query (CTAS), or like another table.
 
-    ``replace``: in place of a table of this name, which ``must_exist`` for REPLACE TABLE.
+    ``replace``: the table of this name is replaced; for REPLACE TABLE it ``must_exist``.
     """
 
     table: Name
